@@ -1,0 +1,34 @@
+//! What a session goes by and does not decide itself: the rules, what the server can do, where owner tokens come from.
+//! Shared by all sessions, replaced as a whole.
+
+use std::fmt;
+
+use crate::event::{Event, Token};
+use crate::lock::features::Features;
+use crate::lock::owner::Bound;
+use crate::lock::rule::Rules;
+
+/// What a session goes by.
+pub struct Policy {
+    /// The lock rules and the record prefix.
+    pub rules: Rules,
+    /// What the server can do.
+    pub features: Features,
+    /// Draws a fresh owner token. Randomness lives in the shell.
+    pub mint: Box<dyn Fn() -> Token + Send + Sync>,
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy").field("rules", &self.rules).field("features", &self.features).finish_non_exhaustive()
+    }
+}
+
+/// An event and what its owner is bound to.
+#[derive(Clone, Debug)]
+pub struct Witnessed {
+    /// What happened.
+    pub event: Event,
+    /// Whether the owner ends with its connection or process.
+    pub bound: Bound,
+}
