@@ -2,4 +2,6 @@
 //! decision atomic on the server. No IO, no clock, no randomness.
 
 pub mod chore;
+pub mod glob;
+pub mod owner;
 pub mod rule;
