@@ -1,7 +1,11 @@
 //! The locks: rules, owners, lease records, the release accounting, the decision table and the scripts that make each
 //! decision atomic on the server. No IO, no clock, no randomness.
 
+pub mod call;
 pub mod chore;
 pub mod glob;
+pub mod observe;
 pub mod owner;
+pub mod record;
 pub mod rule;
+pub mod script;
