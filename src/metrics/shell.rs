@@ -1,0 +1,160 @@
+//! The series of the proxy itself: commands, times, connections, bytes, configuration, log. Knows no locks.
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+use super::catalog;
+use super::kind::LogKind;
+
+/// One side of the proxy (metric label `side`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The clients'.
+    Downstream,
+    /// The server's.
+    Upstream,
+}
+
+/// Which way bytes go, seen from the proxy (metric label `direction`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Received by the proxy.
+    In,
+    /// Sent by the proxy.
+    Out,
+}
+
+/// A counter for each outcome of something that can fail.
+#[derive(Debug)]
+pub(super) struct Outcomes {
+    ok: Counter,
+    error: Counter,
+}
+
+impl Outcomes {
+    fn new(counter: impl Fn(&'static str) -> Counter) -> Self {
+        Outcomes {
+            ok: counter("ok"),
+            error: counter("error"),
+        }
+    }
+
+    /// Counts one.
+    pub(super) fn count(&self, error: bool) {
+        if error { &self.error } else { &self.ok }.increment(1);
+    }
+}
+
+/// The times of one class of commands.
+#[derive(Debug)]
+pub(super) struct Times {
+    request: Histogram,
+    upstream: Histogram,
+}
+
+impl Times {
+    fn new(class: &'static str) -> Self {
+        Times {
+            request: histogram!(catalog::REQUEST, "class" => class),
+            upstream: histogram!(catalog::UPSTREAM, "class" => class),
+        }
+    }
+
+    /// Records one command, in microseconds.
+    pub(super) fn record(&self, request_us: u32, upstream_us: u32) {
+        self.request.record(f64::from(request_us) / 1e6);
+        self.upstream.record(f64::from(upstream_us) / 1e6);
+    }
+}
+
+/// What one side of the proxy has open and has moved.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    /// Open connections.
+    pub(super) connections: Gauge,
+    received: Counter,
+    sent: Counter,
+}
+
+impl Traffic {
+    fn new(side: &'static str, connections: Gauge) -> Self {
+        Traffic {
+            connections,
+            received: counter!(catalog::TRANSFERRED, "side" => side, "direction" => "in"),
+            sent: counter!(catalog::TRANSFERRED, "side" => side, "direction" => "out"),
+        }
+    }
+
+    /// Counts bytes.
+    pub(super) fn moved(&self, direction: Direction, bytes: u64) {
+        match direction {
+            Direction::In => self.received.increment(bytes),
+            Direction::Out => self.sent.increment(bytes),
+        }
+    }
+}
+
+/// Handles to all series of the proxy.
+#[derive(Debug)]
+pub(super) struct ShellSeries {
+    /// By the number of the command; the last one is `other`.
+    pub(super) commands: Vec<Outcomes>,
+    /// Commands that are lock operations.
+    pub(super) lock: Times,
+    /// All other commands.
+    pub(super) other: Times,
+    /// The clients' side.
+    pub(super) downstream: Traffic,
+    /// The server's side.
+    pub(super) upstream: Traffic,
+    /// 1 or 0.
+    pub(super) upstream_up: Gauge,
+    /// Reloads of the configuration.
+    pub(super) reloads: Outcomes,
+    /// 1 or 0.
+    pub(super) reload_successful: Gauge,
+    /// Seconds since 1970.
+    pub(super) reload_time: Gauge,
+    /// By kind of line.
+    log_dropped: [Counter; LogKind::ALL.len()],
+}
+
+impl ShellSeries {
+    /// Registers every series, all at 0, with the recorder in scope. `started` is in seconds since 1970.
+    pub(super) fn new(command_names: &[&'static str], started: f64) -> Self {
+        let command = |name: &'static str| {
+            Outcomes::new(|outcome| counter!(catalog::COMMANDS, "command" => name, "outcome" => outcome))
+        };
+        gauge!(catalog::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        gauge!(catalog::START_TIME).set(started);
+        let series = ShellSeries {
+            commands: command_names.iter().copied().chain(["other"]).map(command).collect(),
+            lock: Times::new("lock"),
+            other: Times::new("other"),
+            downstream: Traffic::new("downstream", gauge!(catalog::DOWNSTREAM_CONNECTIONS)),
+            upstream: Traffic::new("upstream", gauge!(catalog::UPSTREAM_CONNECTIONS)),
+            upstream_up: gauge!(catalog::UPSTREAM_UP),
+            reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
+            reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),
+            reload_time: gauge!(catalog::CONFIG_RELOAD_TIME),
+            log_dropped: LogKind::ALL.map(|kind| counter!(catalog::LOG_EVENTS_DROPPED, "kind" => kind.word())),
+        };
+        series.reload_successful.set(1.0);
+        series.reload_time.set(started);
+        series
+    }
+
+    /// The series of one side.
+    pub(super) fn traffic(&self, side: Side) -> &Traffic {
+        match side {
+            Side::Downstream => &self.downstream,
+            Side::Upstream => &self.upstream,
+        }
+    }
+
+    /// Counts one log line that was left out.
+    pub(super) fn log_dropped(&self, kind: LogKind) {
+        if let Some(counter) = self.log_dropped.get(kind as usize) {
+            counter.increment(1);
+        }
+    }
+}
