@@ -4,7 +4,7 @@
 use super::Session;
 use super::pending::{Expect, Pending, Special};
 use crate::command::Channels;
-use crate::resp::reply;
+use crate::resp::frame as reply;
 
 /// How many channels, patterns and shard channels are subscribed.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use super::acknowledge::Said;
 use super::pending::{Expect, Listing, Pending, Special};
 use super::{HOLD_LIMIT, Session, Settled, Stage, filter};
 use crate::event::Time;
-use crate::resp::reply::{self, Leading};
+use crate::resp::frame::{self, Leading};
 use crate::resp::{Resp, encode, texts};
 
 /// Whose frame it is.
@@ -106,7 +106,7 @@ impl Session {
     /// A listing too long to be kept is answered with an error; nothing of it has gone out yet.
     fn overflow(&mut self) {
         self.kept = bytes::BytesMut::new();
-        encode::error(&mut self.to_downstream, texts::LISTING_TOO_LONG);
+        encode::error(&mut self.to_downstream, texts::LISTING_TOO_LONG.as_bytes());
         self.sink = Sink::Drop(Whose::Front);
     }
 
@@ -154,7 +154,7 @@ impl Session {
 
     /// A frame that may answer nobody: `None` if that cannot be told yet, `Some(None)` if it is an ordinary answer.
     fn begin_beside(&self, rest: &[u8], push: bool) -> Option<Option<Sink>> {
-        let said = match reply::leading_word(rest) {
+        let said = match frame::leading_word(rest) {
             Leading::NeedMore => return None,
             Leading::Word { word, .. } => Said::from_word(word),
             Leading::Other { .. } => Said::Other,

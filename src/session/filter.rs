@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 
 use super::pending::Listing;
-use crate::resp::{encode, reply};
+use crate::resp::{encode, frame as reply};
 
 /// How the message that carries an invalidation in RESP2 begins.
 const REDIRECTED: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";

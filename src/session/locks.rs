@@ -7,10 +7,11 @@ use super::pending::{Expect, Script, Special};
 use super::policy::Witnessed;
 use super::requests::{Request, Taken};
 use super::Session;
-use crate::command::{self, Row};
+use crate::command::{self, Role, Row};
 use crate::event::Time;
-use crate::lock::call::{self, Answer, Asked, Call, How, Plan, Subject};
+use crate::lock::call::{self, Answer, Call, Context, How, Plan, Subject};
 use crate::lock::observe;
+use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::lock::script;
 use crate::resp::Resp;
@@ -30,8 +31,18 @@ impl Session {
         if mode == Mode::Observe {
             return self.observe(row, request, subjects);
         }
-        match call::plan(&self.asked(), row, request.args, subjects) {
+        let Role::Lock(idiom) = row.role else { return self.forward(request, false) };
+        let keys: Vec<usize> = command::keys(row, request.args).collect();
+        let target = command::target(row, request.args);
+        let spelled = call::Request { idiom, args: request.args, keys: &keys, target };
+        let spare = subjects.clone();
+        match call::plan(&spelled, subjects, &self.context()) {
             Plan::Forward => self.forward(request, false),
+            Plan::SelfChecked => {
+                let subjects = spare;
+                self.self_checked(request, subjects)
+            }
+            #[cfg(any())]
             Plan::SelfChecked(subjects) => self.self_checked(request, subjects),
             Plan::Call(call) => self.call(request, call),
         }
@@ -81,19 +92,20 @@ impl Session {
             if self.policy.rules.rule(rule).mode != mode {
                 continue;
             }
-            let owner = self.identity.owner(&self.policy.rules, rule);
+            let owner = self.identity.owner(&self.policy.rules, rule).owner;
             let token = (self.policy.mint)();
             subjects.push(Subject { argument: index, key: Bytes::copy_from_slice(key), rule, owner, token });
         }
         subjects
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    pub(super) fn context(&self) -> Context<'_> {
+        Context {
+            rules: self.policy.rules.list(),
             connection: &self.identity.connection,
-            database: self.identity.database,
-            rules: &self.policy.rules,
             features: self.policy.features,
+            prefix: &self.policy.prefix,
+            database: self.identity.database,
         }
     }
 
@@ -131,28 +143,37 @@ impl Session {
             crate::resp::encode::command(&mut self.to_upstream, [b"CLIENT".as_slice(), b"REPLY", b"SKIP"]);
             self.skip_next = true;
         }
-        let call = Call::reconcile(&self.asked(), subjects);
+        let call = Call::reconcile(subjects, &self.context());
         call.encode(request.args, How::Eval, &mut self.to_upstream);
-        self.expect(request, Expect::Special(Box::new(Special::Reconcile(call))), false, true);
+        self.expect(request, Expect::Special(Box::new(Special::Reconcile(Box::new(call)))), false, true);
         Taken::Yes
     }
 
     fn observe(&mut self, row: &Row, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
-        match observe::observation(&self.asked(), row, request.args, subjects) {
+        let Role::Lock(idiom) = row.role else { return self.forward(request, false) };
+        let keys: Vec<usize> = command::keys(row, request.args).collect();
+        let target = command::target(row, request.args);
+        let spelled = call::Request { idiom, args: request.args, keys: &keys, target };
+        match observe::observe(&spelled, subjects, &self.context()) {
             None => self.forward(request, false),
             Some(observation) => {
                 self.to_upstream.extend_from_slice(request.raw);
-                let special = Special::Observed(Box::new(observation));
-                self.expect(request, Expect::Special(Box::new(special)), false, true);
+                self.expect(request, Expect::Special(Box::new(Special::Observed(observation))), false, true);
                 Taken::Yes
             }
         }
     }
 
+    /// A lock script's answer, told to everybody who wants to know.
     pub(super) fn witness(&mut self, call: &Call, answer: Answer<'_>, now: Time) {
         let mut events = Vec::new();
-        call.events(answer, now, &mut events);
-        self.events.extend(events.into_iter().map(|(event, bound)| Witnessed { event, bound }));
+        call.events(answer, now, self.identity.database, &mut events);
+        for event in events {
+            // An owner derived under an identity that has changed since cannot be told to end with its connection.
+            let derived = self.identity.owner(&self.policy.rules, event.rule);
+            let bound = if derived.owner == event.owner { derived.bound } else { Bound::Free };
+            self.events.push(Witnessed { event, bound });
+        }
     }
 }
 

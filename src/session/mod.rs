@@ -27,7 +27,7 @@ use bytes::{Buf, BytesMut};
 
 pub use identity::Peer;
 pub use pending::Notice;
-pub use policy::{Policy, Witnessed};
+pub use policy::{Observed, Policy, Witnessed};
 
 use crate::command::CommandId;
 use crate::event::{ConnectionId, Time};
@@ -100,6 +100,8 @@ pub struct Session {
     pub to_downstream: BytesMut,
     /// What happened to locks since the last drain.
     pub events: Vec<Witnessed>,
+    /// Answers to commands under observe rules since the last drain.
+    pub observed: Vec<Observed>,
     /// Commands settled since the last drain.
     pub settled: Vec<Settled>,
     /// What else the shell must hear of.
@@ -147,6 +149,7 @@ impl Session {
             to_upstream: BytesMut::new(),
             to_downstream: BytesMut::new(),
             events: Vec::new(),
+            observed: Vec::new(),
             settled: Vec::new(),
             notices: Vec::new(),
             policy,
@@ -290,6 +293,11 @@ impl Session {
     /// Leaving, and no request is half sent and no transaction half queued.
     fn leaving_now(&self) -> bool {
         self.leaving && !self.streaming && !self.in_transaction
+    }
+
+    /// Whether [`Session::leave`] was called.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
     }
 
     fn is_settled(&self) -> bool {

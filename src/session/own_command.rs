@@ -46,17 +46,17 @@ impl Session {
         let Some(rule) = found else {
             return self.refuse(request, texts::FENCE_NO_RULE);
         };
-        let owner = self.identity.owner(&self.policy.rules, rule);
+        let owner = self.identity.owner(&self.policy.rules, rule).owner;
         let token = (self.policy.mint)();
         let subject = Subject { argument: 2, key: Bytes::copy_from_slice(key), rule, owner, token };
-        let call = Call::fence(&self.asked(), subject);
-        self.call(request, call)
+        let call = Call::fence(subject, &self.context());
+        self.call(request, Box::new(call))
     }
 
     /// A flat list of names and values: the connection, then the owner under each rule.
     fn who_am_i(&mut self) -> Bytes {
         let mut fields = vec![("connection".to_owned(), self.identity.connection.to_string())];
-        for index in 0..self.policy.rules.len() {
+        for index in 0..self.policy.rules.list().len() {
             let rule = RuleIndex(u16::try_from(index).unwrap_or(u16::MAX));
             let owner = self.identity.owner(&self.policy.rules, rule).owner;
             fields.push((format!("owner under rule {}", self.policy.rules.rule(rule).name), owner.to_string()));

@@ -98,7 +98,7 @@ pub(super) struct Acknowledge {
 }
 
 /// The answers that list keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     /// An array of keys.
     Keys,

@@ -4,14 +4,17 @@
 use std::fmt;
 
 use crate::event::{Event, Token};
-use crate::lock::features::Features;
+use crate::lock::observe::{Observation, Reply};
+use crate::lock::call::Features;
 use crate::lock::owner::Bound;
 use crate::lock::rule::Rules;
 
 /// What a session goes by.
 pub struct Policy {
-    /// The lock rules and the record prefix.
+    /// The lock rules.
     pub rules: Rules,
+    /// What record keys begin with; the same as in `rules`.
+    pub prefix: Box<str>,
     /// What the server can do.
     pub features: Features,
     /// Draws a fresh owner token. Randomness lives in the shell.
@@ -31,4 +34,13 @@ pub struct Witnessed {
     pub event: Event,
     /// Whether the owner ends with its connection or process.
     pub bound: Bound,
+}
+
+/// A command under an observe rule, and what the server answered.
+#[derive(Debug)]
+pub struct Observed {
+    /// What was asked.
+    pub observation: Box<Observation>,
+    /// What came back.
+    pub reply: Reply,
 }

@@ -223,7 +223,7 @@ impl Session {
     /// aborts as it would after an error of its own.
     pub(super) fn refuse(&mut self, request: &Request<'_>, text: &str) -> Taken {
         let mut line = bytes::BytesMut::new();
-        crate::resp::encode::error(&mut line, text);
+        crate::resp::encode::error(&mut line, text.as_bytes());
         if self.in_transaction {
             // No server knows such a command, so none queues it.
             crate::resp::encode::command(&mut self.to_upstream, [b"LOCKWARD.REFUSED".as_slice()]);

@@ -1,12 +1,14 @@
 //! Answers that are not passed on as they are: what the first line of each says, and what becomes of the rest.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::answers::{Begun, Elements, Sink, Whose};
 use super::pending::{Expect, Notice, Script, Special};
 use super::{Session, answers::Kept, locks};
 use crate::event::Time;
 use crate::lock::call::{Answer, Call};
+use crate::lock::observe::Reply;
+use crate::session::policy::Observed;
 use crate::resp::{encode, texts};
 use crate::session::identity::Change;
 
@@ -77,8 +79,7 @@ impl Session {
                 return self.sink_to(Sink::Drop(Whose::Front), 0);
             }
             Special::Observed(observation) => {
-                let events = observation.events(line, now, self.identity.database);
-                self.events.extend(events);
+                self.observed.push(Observed { observation, reply: observe_reply(line) });
             }
             Special::Multi => self.read_multi(line),
             _ if self.error => {}
@@ -117,7 +118,7 @@ impl Session {
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
         if line.starts_with(b"-NOPERM") {
-            encode::error(&mut self.to_downstream, &texts::noperm(line.get(1..).unwrap_or_default()));
+            encode::error(&mut self.to_downstream, texts::noperm(line.get(1..).unwrap_or_default()).as_bytes());
             return self.sink_to(Sink::Drop(Whose::Front), 0);
         }
         self.sink_to(Sink::Pass(Whose::Front), 0)
@@ -217,9 +218,17 @@ fn report(rest: &[u8], at: usize) -> Option<(&[u8], usize)> {
     Some((report, stop + 2))
 }
 
-/// Builds an error line.
-pub(super) fn error_line(text: &str) -> Bytes {
-    let mut line = BytesMut::new();
-    encode::error(&mut line, text);
-    line.freeze()
+/// What the observatory needs to know of an answer.
+fn observe_reply(line: &[u8]) -> Reply {
+    match line.split_first() {
+        Some((b'-' | b'!', _)) => Reply::Error,
+        Some((b'+', _)) => Reply::Status,
+        Some((b'_', _)) => Reply::Nil,
+        Some((b'$' | b'*', b"-1")) => Reply::Nil,
+        Some((b':', number)) => {
+            let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
+            number.map_or(Reply::Other, Reply::Integer)
+        }
+        _ => Reply::Other,
+    }
 }

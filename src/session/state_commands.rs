@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::pending::{Acknowledge, Expect, Listing, Notice, Special};
 use super::requests::{Request, Taken};
 use super::{Session, Stage};
-use crate::command::client::{self, ClientCall};
+use crate::command::client::{self, ClientCall, Hello};
 use crate::command::{self, Role, Row};
 use crate::resp::{Resp, encode, texts};
 use crate::session::identity::Change;
@@ -14,18 +14,15 @@ use crate::session::identity::Change;
 impl Session {
     pub(super) fn change_identity(&mut self, role: Role, request: &Request<'_>) -> Taken {
         let change = match role {
-            Role::Auth => client::auth(request.args).map(|user| Change::User(Bytes::copy_from_slice(user))),
-            Role::Select => client::select(request.args).map(Change::Database),
+            Role::Auth => client::auth_user(request.args).map(|user| Change::User(Bytes::copy_from_slice(user))),
+            Role::Select => client::selected(request.args).map(Change::Database),
             Role::Reset => Some(Change::Reset),
-            _ => client::hello(request.args).map(|hello| Change::Hello {
-                resp: match hello.version {
-                    Some(2) => Some(Resp::Two),
-                    Some(3) => Some(Resp::Three),
-                    _ => None,
-                },
-                user: hello.user.map(Bytes::copy_from_slice),
-                name: hello.name.map(Bytes::copy_from_slice),
-            }),
+            _ => {
+                let hello = Hello::read(request.args);
+                let resp = hello.version.map(|version| if version == 3 { Resp::Three } else { Resp::Two });
+                let (user, name) = (hello.user.map(Bytes::copy_from_slice), hello.name.map(Bytes::copy_from_slice));
+                Some(Change::Hello { resp, user, name })
+            }
         };
         let Some(change) = change else { return self.forward(request, false) };
         if matches!(change, Change::Reset) {
@@ -39,7 +36,7 @@ impl Session {
     }
 
     pub(super) fn client_command(&mut self, request: &Request<'_>) -> Taken {
-        match client::parse(request.args) {
+        match ClientCall::read(request.args) {
             ClientCall::SetName(name) => {
                 self.gated = true;
                 self.special(request, Special::Identity(Change::Name(Bytes::copy_from_slice(name))))
