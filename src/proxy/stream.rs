@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -10,24 +9,7 @@ use tokio::io::{AsyncWriteExt, Interest, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Host name or address, and port.
-    Tcp(String, u16),
-    /// Path of a unix socket.
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Place::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Place::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Place::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
+use crate::config::Place;
 
 /// One connection.
 #[derive(Debug)]
@@ -46,8 +28,8 @@ impl Stream {
     pub async fn connect(place: &Place, limit: Duration) -> io::Result<Stream> {
         let connecting = async {
             match place {
-                Place::Tcp(host, port) => {
-                    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                Place::Tcp(address) => {
+                    let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
                     stream.set_nodelay(true)?;
                     Ok(Stream::Tcp(stream))
                 }

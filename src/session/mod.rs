@@ -145,7 +145,7 @@ pub struct Session {
 impl Session {
     /// A session for a new downstream connection.
     pub fn new(policy: Arc<Policy>, connection: ConnectionId, peer: Peer) -> Self {
-        Session {
+        let mut session = Session {
             to_upstream: BytesMut::new(),
             to_downstream: BytesMut::new(),
             events: Vec::new(),
@@ -177,6 +177,17 @@ impl Session {
             elements: None,
             watches: false,
             subscriptions: Subscriptions::default(),
+        };
+        session.tell_owners();
+        session
+    }
+
+    /// Tells the shell who the client is, under the rules that ask for it.
+    fn tell_owners(&mut self) {
+        let policy = Arc::clone(&self.policy);
+        for rule in policy.attentive_rules() {
+            let owner = self.identity.owner(&policy.rules, rule).owner;
+            self.notices.push(Notice::Owner { rule, owner });
         }
     }
 

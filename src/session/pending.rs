@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::command::{Channels, CommandId};
-use crate::event::Time;
+use crate::event::{Owner, RuleIndex, Time};
 use crate::lock::call::Call;
 use crate::lock::observe::Observation;
 use crate::session::identity::Change;
@@ -111,6 +111,13 @@ pub(super) enum Listing {
 pub enum Notice {
     /// The server's script cache was emptied: load ours again.
     ScriptsFlushed,
+    /// The client is, from here on, this owner under this rule. Told only where a rule asks who is connected.
+    Owner {
+        /// The rule.
+        rule: RuleIndex,
+        /// The owner.
+        owner: Owner,
+    },
     /// `FLUSHDB`, `FLUSHALL` or `SWAPDB` went through: leases may be gone or in another database.
     DataFlushed(&'static str),
     /// The client watches, or no longer watches, these lock keys of this database.

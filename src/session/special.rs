@@ -185,6 +185,7 @@ impl Session {
             self.transaction_over();
         }
         self.identity.apply(change);
+        self.tell_owners();
     }
 
     /// Keys given: the client watches them. None given: it watches nothing any more.
