@@ -2,4 +2,7 @@
 //! decision atomic on the server. No IO, no clock, no randomness.
 
 pub mod chore;
+pub mod features;
+pub mod keeper;
 pub mod rule;
+pub mod waiters;

@@ -41,6 +41,8 @@ impl<'a> Args<'a> {
     /// All arguments in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
-        self.spans.iter().map(move |span| bytes.get(span.start..span.end).unwrap_or_default())
+        self.spans
+            .iter()
+            .map(move |span| bytes.get(span.start..span.end).unwrap_or_default())
     }
 }
