@@ -26,20 +26,7 @@ pub struct Subject {
     pub token: Token,
 }
 
-/// Which commands and options of newer servers this server has. Asked at each connect, never derived from a version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
-    /// `DELEX` (Redis 8.4).
-    pub delex: bool,
-    /// `DELIFEQ` (Valkey 9).
-    pub delifeq: bool,
-    /// `MSETEX` (Redis 8.4).
-    pub msetex: bool,
-    /// `SET … IFEQ` (Redis 8.4, Valkey 8.1).
-    pub set_ifeq: bool,
-    /// `SET … IFNE` (Redis 8.4).
-    pub set_ifne: bool,
-}
+pub use super::features::Features;
 
 /// What is the same for every command of a session.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,12 @@
 
 pub mod call;
 pub mod chore;
+pub mod features;
 pub mod glob;
+pub mod keeper;
 pub mod observe;
 pub mod owner;
 pub mod record;
 pub mod rule;
 pub mod script;
+pub mod waiters;

@@ -172,14 +172,8 @@ impl Shared {
                 }
                 self.keeper().look_again(self.now(), None);
             }
-            Notice::Watching { database, keys, on } => {
-                let mut keeper = self.keeper();
-                for key in &keys {
-                    keeper.watching(connection.number, database, key, on);
-                }
-                if keys.is_empty() && !on {
-                    keeper.unwatch_all(connection.number);
-                }
+            Notice::Watching { database, key, on } => {
+                self.keeper().watching(connection.number, database, &key, on);
             }
         }
         self.chores.notify_one();

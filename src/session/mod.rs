@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 pub use identity::Peer;
 pub use pending::Notice;
@@ -137,8 +137,8 @@ pub struct Session {
     transaction: Transaction,
     /// The EXEC array under way.
     elements: Option<Elements>,
-    /// The client watches lock keys.
-    watches: bool,
+    /// The lock keys that the client watches, and in which database.
+    watches: Vec<(u32, Bytes)>,
     subscriptions: Subscriptions,
 }
 
@@ -175,7 +175,7 @@ impl Session {
             in_transaction: false,
             transaction: Transaction::default(),
             elements: None,
-            watches: false,
+            watches: Vec::new(),
             subscriptions: Subscriptions::default(),
         };
         session.tell_owners();

@@ -120,12 +120,12 @@ pub enum Notice {
     },
     /// `FLUSHDB`, `FLUSHALL` or `SWAPDB` went through: leases may be gone or in another database.
     DataFlushed(&'static str),
-    /// The client watches, or no longer watches, these lock keys of this database.
+    /// The client watches, or no longer watches, a lock key.
     Watching {
         /// The database.
         database: u32,
-        /// The lock keys; empty with `on` false: all.
-        keys: Vec<Bytes>,
+        /// The lock key.
+        key: Bytes,
         /// Begins or ends.
         on: bool,
     },

@@ -193,14 +193,16 @@ impl Session {
         if keys.is_empty() {
             return self.watches_over();
         }
-        self.watches = true;
-        self.notices.push(Notice::Watching { database: self.identity.database, keys, on: true });
+        let database = self.identity.database;
+        for key in keys {
+            self.notices.push(Notice::Watching { database, key: key.clone(), on: true });
+            self.watches.push((database, key));
+        }
     }
 
     fn watches_over(&mut self) {
-        if std::mem::take(&mut self.watches) {
-            let database = self.identity.database;
-            self.notices.push(Notice::Watching { database, keys: Vec::new(), on: false });
+        for (database, key) in std::mem::take(&mut self.watches) {
+            self.notices.push(Notice::Watching { database, key, on: false });
         }
     }
 }
