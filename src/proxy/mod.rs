@@ -22,8 +22,9 @@ use uuid::Uuid;
 
 use crate::admin;
 use crate::command;
-use crate::config::Config;
+use crate::config::{Config, Place};
 use crate::event::Token;
+use crate::lock::call;
 use crate::lock::features::Features;
 use crate::lock::keeper::{self, Keeper};
 use crate::lock::script::Script;
@@ -31,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::metrics::lock_log::LockLog;
 use crate::session::Policy;
 use listener::Listener;
-use own::{Handle, OwnConnection, Target};
+use own::{Codec, Handle, Target};
 use shared::{Parts, Shared};
 
 /// How long clients get to come to a command boundary once a drain was asked for.
@@ -162,14 +163,21 @@ fn policy(config: &Config, features: Features) -> Policy {
 /// lockward's own connection, as the user of `upstream.url`.
 pub fn own(config: &Config) -> Handle {
     let server = &config.upstream.server;
+    let address = match &server.place {
+        Place::Tcp(address) => own::Address::Tcp(address.host.clone(), address.port),
+        Place::Unix(path) => own::Address::Unix(path.clone()),
+    };
     let target = Target {
-        place: server.place.clone(),
+        address,
         user: server.user.clone(),
-        password: server.password.clone(),
+        password: server.password.as_ref().map(|password| password.reveal().to_owned()),
         database: server.database,
     };
     let scripts = Script::ALL.iter().map(|script| script.text().to_owned()).collect();
-    OwnConnection::spawn(target, config.upstream.connect_timeout, config.records.prefix.clone(), scripts)
+    let codec = Codec { encode: call::encode_chore, parse: call::parse_chore };
+    let mut settings = own::Settings::new(&config.records.prefix, scripts, codec);
+    settings.connect_timeout = config.upstream.connect_timeout;
+    own::spawn(target, settings)
 }
 
 async fn first_contact(shared: &Shared, config: &Config) {

@@ -136,9 +136,7 @@ impl Shared {
         {
             let mut keeper = self.keeper();
             for Witnessed { event, bound } in events.iter() {
-                if let Some(waited) = keeper.event(event, *bound) {
-                    self.metrics.waited(waited.rule, waited.micros);
-                }
+                keeper.event(event, *bound);
             }
         }
         for Witnessed { event, .. } in events.drain(..) {
@@ -164,7 +162,13 @@ impl Shared {
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
         match notice {
             Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
-            Notice::ScriptsFlushed => self.own.reload_scripts(),
+            Notice::ScriptsFlushed => {
+                let own = self.own.clone();
+                tokio::spawn(async move {
+                    // A failure shows in the state of the connection; the sessions heal NOSCRIPT by themselves.
+                    let _ = own.reload_scripts().await;
+                });
+            }
             Notice::DataFlushed(command) => {
                 let known = self.keeper().known(None);
                 if known > 0 {
