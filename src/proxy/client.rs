@@ -180,7 +180,7 @@ impl Client {
         if !self.session.observed.is_empty() {
             self.shared.observed(&mut self.session.observed);
         }
-        for notice in self.session.notices.drain(..) {
+        for notice in std::mem::take(&mut self.session.notices) {
             self.shared.noticed(self.session.connection(), notice);
         }
     }

@@ -29,7 +29,7 @@ use crate::lock::features::Features;
 use crate::lock::keeper::{self, Keeper};
 use crate::lock::script::Script;
 use crate::metrics::Metrics;
-use crate::metrics::lock_log::LockLog;
+use crate::metrics::LockLog;
 use crate::session::Policy;
 use listener::Listener;
 use own::{Codec, Handle, Target};

@@ -15,7 +15,7 @@ use crate::event::{ConnectionId, Event, RuleIndex, Time};
 use crate::lock::keeper::{Closing, Keeper, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
-use crate::metrics::lock_log::LockLog;
+use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Notice, Observed, Policy, Settled, Session, Witnessed};
 
