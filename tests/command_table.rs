@@ -188,7 +188,8 @@ fn agree(server: &mut Server) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// `DEBUG OBJECT key` and its like read keys, and `PFMERGE d` without sources writes one; `COMMAND GETKEYS` knows neither.
+/// `DEBUG OBJECT key` and its like read keys, and `PFMERGE d` without sources writes one; `COMMAND GETKEYS` knows
+/// neither.
 fn unknown_to_getkeys(request: &[String]) -> bool {
     request[0] == "debug" || (request[0] == "pfmerge" && request.len() == 2)
 }
