@@ -180,9 +180,9 @@ impl Handle {
     /// # Errors
     ///
     /// See [`OwnError`].
-    pub async fn chore(&self, chore: &Chore) -> Result<Done, OwnError> {
+    pub async fn chore(&self, chore: Chore) -> Result<Done, OwnError> {
         let mut request = BytesMut::new();
-        (self.settings.codec.encode)(chore, &self.settings.prefix, &mut request);
+        (self.settings.codec.encode)(&chore, &self.settings.prefix, &mut request);
         let request = request.freeze();
         let mut reply = self.one(Some(chore.database), request.clone()).await?;
         if reply.starts_with(b"-NOSCRIPT") {
@@ -201,9 +201,9 @@ impl Handle {
     /// # Errors
     ///
     /// See [`OwnError`]; an error of the server is a reply here.
-    pub async fn command(&self, database: Option<u32>, arguments: &[Bytes]) -> Result<Bytes, OwnError> {
+    pub async fn command(&self, database: Option<u32>, arguments: Vec<Bytes>) -> Result<Bytes, OwnError> {
         let mut request = BytesMut::new();
-        wire::encode(arguments, &mut request);
+        wire::encode(&arguments, &mut request);
         self.one(database, request.freeze()).await
     }
 
