@@ -51,7 +51,7 @@ async fn ask(config: &Config) -> Result<String, String> {
         key: Bytes::from_static(b"lockward-check"),
         task: Task::Inspect,
     };
-    own.chore(&chore).await.map_err(|error| format!("the server at {place} does not run the lock scripts: {error}"))?;
+    own.chore(chore).await.map_err(|error| format!("the server at {place} does not run the lock scripts: {error}"))?;
     Ok(format!(
         "server {place}: {}; the lock scripts are loaded and run\nnewer commands: {}",
         state.version,

@@ -39,14 +39,18 @@ impl Release {
         let key = self.key.as_bytes();
         let shown = String::from_utf8_lossy(key).escape_debug().to_string();
         match runtime()?.block_on(client::release(&address, &token, self.db, key, &self.reason)) {
-            Ok(Released { done, .. }) => {
-                say(&format!("{shown}: {done}"));
-                Ok(ExitCode::SUCCESS)
-            }
+            Ok(Released::Freed { held_ms: Some(held) }) => Ok(told(&format!("{shown}: released, held for {held} ms"))),
+            Ok(Released::Freed { held_ms: None }) => Ok(told(&format!("{shown}: released"))),
+            Ok(Released::Absent) => Ok(told(&format!("{shown}: there was no lock"))),
             Err(error) => {
                 complain(&format!("{shown} was not released: {error}"));
                 Err(ExitCode::FAILURE)
             }
         }
     }
+}
+
+fn told(text: &str) -> ExitCode {
+    say(text);
+    ExitCode::SUCCESS
 }

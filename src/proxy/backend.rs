@@ -40,7 +40,7 @@ impl Backend for Admin {
     fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
-            match shared.own.chore(&Chore { database, key, task: Task::Inspect }).await {
+            match shared.own.chore(Chore { database, key, task: Task::Inspect }).await {
                 Ok(Done::Seen(seen)) => Ok(seen),
                 Ok(other) => Err(format!("unexpected answer {other:?}")),
                 Err(error) => Err(error.to_string()),
@@ -51,9 +51,9 @@ impl Backend for Admin {
     fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
-            let before = shared.own.chore(&Chore { database, key: key.clone(), task: Task::Inspect }).await;
+            let before = shared.own.chore(Chore { database, key: key.clone(), task: Task::Inspect }).await;
             let chore = Chore { database, key: key.clone(), task: Task::Free { token: None } };
-            let done = shared.own.chore(&chore).await.map_err(|error| error.to_string())?;
+            let done = shared.own.chore(chore).await.map_err(|error| error.to_string())?;
             if let (Done::Freed { held_ms }, Ok(Done::Seen(seen))) = (&done, before) {
                 forced(&shared, database, key, &seen, *held_ms);
             }

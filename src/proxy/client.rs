@@ -10,6 +10,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::Interest;
 use tokio::time::{sleep, timeout};
 
+use super::listener::drain_begins;
 use super::shared::Shared;
 use super::stream::Stream;
 use crate::event::ConnectionId;
@@ -96,7 +97,7 @@ impl Client {
             tokio::select! {
                 ready = wait(&self.downstream, down) => from_client = ready,
                 ready = wait(upstream, up) => from_server = ready,
-                _ = draining.wait_for(|draining| *draining), if !self.session.is_leaving() => self.session.leave(),
+                () = drain_begins(&mut draining), if !self.session.is_leaving() => self.session.leave(),
             }
             // Both may be ready; a try costs little and saves a turn.
             if from_client && read_downstream {

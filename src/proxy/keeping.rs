@@ -42,7 +42,7 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     for chore in chores {
         let own = shared.own.clone();
         under_way.spawn(async move {
-            let done = own.chore(&chore).await;
+            let done = own.chore(chore.clone()).await;
             if let Err(error) = &done {
                 tracing::debug!(%error, "a chore was not done");
             }

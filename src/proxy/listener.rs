@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -88,7 +89,7 @@ pub async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>) {
     let mut draining = shared.draining.clone();
     loop {
         tokio::select! {
-            _ = draining.wait_for(|draining| *draining) => break,
+            () = drain_begins(&mut draining) => break,
             Some(_) = clients.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok(stream) if clients.len() >= limits.max_connections => turn_away(&stream),
@@ -112,6 +113,11 @@ pub async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>) {
     }
     drop(listener);
     while clients.join_next().await.is_some() {}
+}
+
+/// Waits until a drain is asked for, or nobody is left to ask.
+pub(super) async fn drain_begins(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|draining| *draining).await;
 }
 
 /// Says what the server itself would say, as far as it fits at once, and closes.

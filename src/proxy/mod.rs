@@ -123,9 +123,7 @@ impl Proxy {
         let following = tokio::spawn(follow_server(Arc::clone(&shared), config.clone()));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
         let mut ending = shared.draining.clone();
-        let until_ended = async move {
-            let _ = ending.wait_for(|ending| *ending).await;
-        };
+        let until_ended = async move { listener::drain_begins(&mut ending).await };
         let backend = Arc::new(backend::Admin(Arc::clone(&shared)));
         let admin = tokio::spawn(admin::serve(admin, backend, token, vec![admin_host], until_ended));
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));

@@ -195,10 +195,6 @@ impl Shared {
         TableSummary { rules: summary.iter().map(rule_summary).collect() }
     }
 
-    /// The name of a rule, for people.
-    pub fn rule_name(&self, rule: RuleIndex) -> Arc<str> {
-        Arc::clone(&self.policy.load().rules.rule(rule).name)
-    }
 }
 
 fn rule_summary(summary: &Summary) -> RuleSummary {
