@@ -2,7 +2,7 @@
 //! and the return of renewal. Only a close by the client says anything about its tasks.
 
 use super::lease::{Lease, LeaseId, LockId, Mark, MarkKind, MarkState, OwnerId, Phase};
-use super::{Closing, Keeper, Bound};
+use super::{Bound, Closing, Keeper};
 use crate::event::{ConnectionId, Time};
 
 impl Keeper {

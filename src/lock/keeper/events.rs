@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::lease::{Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
-use super::{Keeper, Bound, Waited};
+use super::{Bound, Keeper, Waited};
 use crate::event::{Event, Grant, ReleaseOutcome, RuleIndex, Time, What};
 
 impl Keeper {
