@@ -10,7 +10,7 @@
 //! touch the settings in force; a reload loads a second [`Config`] and takes from it what can change.
 
 mod address;
-mod check;
+pub mod check;
 mod conflicts;
 mod duration;
 mod environment;

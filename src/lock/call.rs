@@ -96,6 +96,10 @@ pub struct Call {
 
 /// Decides what to send for a command on the lock keys `subjects` (those under an enforce rule, in argument order, a
 /// key that is named twice given twice).
+pub fn encode_chore(_: &super::chore::Chore, _: &str, _: &mut BytesMut) {}
+/// x
+pub fn parse_chore(_: &super::chore::Task, _: &[u8]) -> Option<super::chore::Done> { None }
+/// plan
 pub fn plan(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Plan {
     let _ = (request, subjects, context);
     Plan::Forward

@@ -59,7 +59,7 @@ pub(super) struct Elements {
 impl Session {
     /// Takes what it can of `input` and returns how many bytes that were.
     pub(super) fn take_answers(&mut self, input: &[u8], now: Time) -> usize {
-        if self.raw && self.pending.is_empty() {
+        if self.raw {
             self.to_downstream.extend_from_slice(input);
             return input.len();
         }

@@ -143,7 +143,7 @@ impl Session {
         }
         match row.role {
             Role::Forward => self.forward(request, false),
-            Role::Blocking => self.forward(request, !self.in_transaction),
+            Role::Blocking => self.forward(request, !self.in_transaction && command::may_wait(row, request.args)),
             Role::Lock(_) => self.lock_command(row, request),
             Role::Eval => self.script_command(row, request),
             Role::Keys | Role::Scan => self.listing(row.role, request),
@@ -157,11 +157,7 @@ impl Session {
             Role::Flush | Role::SwapDb => self.flush(request),
             Role::Monitor => self.special(request, Special::Monitor),
             Role::Quit => self.quit(request),
-            Role::Replication => {
-                self.forward(request, false);
-                self.raw = true;
-                Taken::Yes
-            }
+            Role::Replication => self.replication(request),
             Role::Lockward => self.own_command(request),
         }
     }

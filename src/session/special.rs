@@ -102,6 +102,7 @@ impl Session {
             Special::Identity(change) => self.change(change),
             Special::Discard => self.transaction_over(),
             Special::Monitor => self.monitoring = true,
+            Special::Replication => return self.begin_raw(rest),
             Special::Notice(notice) => self.notices.push(notice),
             Special::Watch(keys) => self.watching(keys),
             Special::Acknowledge(_)
@@ -199,6 +200,15 @@ impl Session {
             current,
         });
         Begun::Took(line.len() + 2)
+    }
+
+    /// From here on nothing is a request or a reply any more.
+    fn begin_raw(&mut self, rest: &[u8]) -> Begun {
+        self.raw = true;
+        self.pending.clear();
+        self.blocking = 0;
+        self.to_downstream.extend_from_slice(rest);
+        Begun::Took(rest.len())
     }
 
     fn transaction_over(&mut self) {

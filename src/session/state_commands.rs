@@ -139,4 +139,21 @@ impl Session {
     pub(super) fn flush(&mut self, request: &Request<'_>) -> Taken {
         self.special(request, Special::Notice(Notice::DataFlushed(command::name(request.id))))
     }
+
+    /// A replica's connection becomes a stream that is nobody's reply, but only once the server has agreed: a refused
+    /// SYNC must not be a way around the rules. `REPLCONF` alone changes nothing, and its ACK is never answered.
+    pub(super) fn replication(&mut self, request: &Request<'_>) -> Taken {
+        let is = |index: usize, word: &str| {
+            request.args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if !is(0, "REPLCONF") {
+            self.gated = true;
+            return self.special(request, Special::Replication);
+        }
+        if is(1, "ACK") {
+            self.to_upstream.extend_from_slice(request.raw);
+            return Taken::Yes;
+        }
+        self.forward(request, false)
+    }
 }
