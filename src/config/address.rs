@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::Secret;
+use super::fault::shown;
 
 /// The longest path of a unix socket, in bytes (Linux; 108 with the zero behind it).
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -76,7 +77,7 @@ pub struct Server {
 ///
 /// What is wrong with the text.
 pub(super) fn host_port(text: &str) -> Result<HostPort, String> {
-    let shown = text.escape_debug();
+    let shown = shown(text);
     let (host, port) = split(text).map_err(|hint| format!("\"{shown}\" is no address: {hint}"))?;
     let port = port.ok_or_else(|| format!("\"{shown}\" has no port; write host:port"))?;
     Ok(HostPort { host, port })

@@ -1,5 +1,7 @@
 //! Times as people write them: `250ms`, `30s`, `2m`, `1h30m`, `1d`. Does not know clocks or dates.
 
+use super::fault::shown;
+
 /// The longest time a setting may say, ten years, in milliseconds: far from where Lua and Redis lose precision.
 pub(super) const LONGEST_MS: u64 = 3650 * 86_400_000;
 
@@ -28,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
         let (number, after) = rest.split_at(digits);
         let letters = after.len() - after.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
         let (unit, after) = after.split_at(letters);
-        let shown = text.escape_debug();
+        let shown = shown(text);
         if number.is_empty() {
             return Err(format!(
                 "\"{shown}\" is no time; write whole numbers with units, like \"250ms\" or \"1h30m\""

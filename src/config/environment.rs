@@ -2,11 +2,22 @@
 //! two underscores behind the prefix are settings: Kubernetes injects others into every pod beside a service called
 //! lockward. Values are not read here.
 
+use std::ffi::OsString;
+
 use super::fault::{Fault, Origin};
 use super::keys::{self, LOCKS, SECTIONS, TLS};
 use super::tree::{Entry, Node, Table, Value};
 
 const PREFIX: &str = "LOCKWARD_";
+
+/// This process' variables that can be settings. Bytes that are not UTF-8 are replaced, so that such a value is
+/// refused where it matters instead of ending the program.
+pub fn variables() -> impl Iterator<Item = (String, String)> {
+    let lossy = |text: OsString| text.to_string_lossy().into_owned();
+    std::env::vars_os()
+        .map(move |(name, value)| (lossy(name), lossy(value)))
+        .filter(|(name, _)| name.starts_with(PREFIX))
+}
 
 /// What a variable sets. The order is that in which they are applied, so rules are appended by rising numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

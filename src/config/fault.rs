@@ -3,6 +3,18 @@
 use std::fmt;
 use std::path::PathBuf;
 
+/// How many characters of a wrong word an error shows.
+const SHOWN: usize = 60;
+
+/// What was written, in printable characters and not too many of them.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown.escape_debug().to_string()
+}
+
 /// Where a key or value was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 pub use address::{HostPort, Place, Server};
 pub use check::describe;
+pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
 
 use crate::lock::rule::{Rule, Rules};

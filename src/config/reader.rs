@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::address::{self, HostPort, Server};
 use super::duration;
-use super::fault::{Fault, Origin};
+use super::fault::{Fault, Origin, shown};
 use super::keys;
 use super::tree::{self, Entry, Node, Table, Value};
 
@@ -239,12 +239,8 @@ impl<'f> Reader<'f> {
         } = self;
         for Entry { key, origin, .. } in table.0 {
             let text = keys::unknown(&key, known);
-            let key = key.escape_debug();
-            let key = if path.is_empty() {
-                key.to_string()
-            } else {
-                format!("{path}.{key}")
-            };
+            let key = shown(&key);
+            let key = if path.is_empty() { key } else { format!("{path}.{key}") };
             faults.push(Fault { origin, key, text });
         }
         origins
@@ -271,12 +267,7 @@ pub(super) fn pick<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String
     }
     let hint = keys::nearest(text, words.iter().map(|(word, _)| *word));
     let hint = hint.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-    let shown: String = text.chars().take(40).collect();
-    Err(format!(
-        "must be {}, not \"{}\"{hint}",
-        one_of(words),
-        shown.escape_debug()
-    ))
+    Err(format!("must be {}, not \"{}\"{hint}", one_of(words), shown(text)))
 }
 
 fn one_of<T>(words: &[(&str, T)]) -> String {

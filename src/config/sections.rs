@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::address::{HostPort, Place, Server};
 use super::conflicts::{Settings, SitedRule};
+use super::duration;
 use super::fault::{Fault, Origin};
 use super::keys;
 use super::reader::{Origins, Reader};
@@ -92,7 +93,7 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
             _ => reader.fault(node.origin, "proxy_protocol", "must be true or false without quotes"),
         }
     }
-    let keepalive = reader.milliseconds("tcp_keepalive", 0).unwrap_or(60_000);
+    let keepalive = keepalive(reader).unwrap_or(60_000);
     let max_connections = reader.integer("max_connections", 1, MOST_CONNECTIONS).unwrap_or(10_000);
     Listen {
         place: match unix {
@@ -104,21 +105,27 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
     }
 }
 
+/// Milliseconds; the system counts whole seconds.
+fn keepalive(reader: &mut Reader<'_>) -> Option<u64> {
+    let time = "a time in quotes with its unit, like \"30s\"";
+    reader.parsed("tcp_keepalive", time, |text| match duration::parse(text)? {
+        time if time % 1000 == 0 => Ok(time),
+        _ => Err("must be whole seconds, or \"0s\" for never".to_owned()),
+    })
+}
+
 /// The keys are looked at, so that a slip in one is told along with the refusal.
 fn tls(reader: &mut Reader<'_>) {
     let Some(Node { origin, value }) = reader.take("tls") else {
         return;
     };
     not_yet(reader, origin.clone(), "tls", "TLS for clients");
-    match value {
-        Value::Table(table) => {
-            let mut tls = Reader::new("listen.tls".to_owned(), origin, keys::TLS, table, reader.faults);
-            for key in keys::TLS {
-                tls.text(key);
-            }
-            tls.finish();
+    if let Value::Table(table) = value {
+        let mut tls = Reader::new("listen.tls".to_owned(), origin, keys::TLS, table, reader.faults);
+        for key in keys::TLS {
+            tls.text(key);
         }
-        _ => reader.fault(origin, "tls", "must be a table: { cert, key, client_ca }"),
+        tls.finish();
     }
 }
 

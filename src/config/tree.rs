@@ -130,10 +130,12 @@ impl<'a> Lines<'a> {
     fn key_at(&self, line: usize) -> String {
         let text = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let key = text.split_once('=').map_or("", |(key, _)| key.trim());
-        let plain = key
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-        if plain { key.to_owned() } else { String::new() }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        if key.len() <= 100 && key.bytes().all(plain) {
+            key.to_owned()
+        } else {
+            String::new()
+        }
     }
 
     fn table(&self, table: DeTable<'_>) -> Table {

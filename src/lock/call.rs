@@ -109,7 +109,9 @@ impl Call {
     /// The reconcile that goes out behind a self-checked command; its answer is only for [`Call::events`].
     pub fn reconcile(subjects: Vec<Subject>, context: &Context<'_>) -> Call {
         let _ = (subjects, context);
-        Call { script: Script::Reconcile }
+        Call {
+            script: Script::Reconcile,
+        }
     }
 
     /// `LOCKWARD FENCE key`: the answer is the fencing token as an integer, or nil.
