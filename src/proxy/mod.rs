@@ -24,7 +24,7 @@ use crate::admin;
 use crate::command;
 use crate::config::{Config, Place};
 use crate::event::Token;
-use crate::lock::call;
+use crate::lock::chore;
 use crate::lock::features::Features;
 use crate::lock::keeper::{self, Keeper};
 use crate::lock::script::Script;
@@ -172,7 +172,7 @@ pub fn own(config: &Config) -> Handle {
         database: server.database,
     };
     let scripts = Script::ALL.iter().map(|script| script.text().to_owned()).collect();
-    let codec = Codec { encode: call::encode_chore, parse: call::parse_chore };
+    let codec = Codec { encode: chore::encode_chore, parse: chore::parse_chore };
     let mut settings = own::Settings::new(&config.records.prefix, scripts, codec);
     settings.connect_timeout = config.upstream.connect_timeout;
     own::spawn(target, settings)

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::own::Handle;
 use crate::config::Place;
-use crate::event::{ConnectionId, Event, RuleIndex, Time};
+use crate::event::{ConnectionId, Event, Time};
 use crate::lock::keeper::{Closing, Keeper, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;

@@ -15,6 +15,8 @@ pub const LISTING_TOO_LONG: &str =
 pub const MAINT_NOTIFICATIONS: &str = "ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.";
 /// As Redis says it when its own limit is reached.
 pub const TOO_MANY_CLIENTS: &str = "ERR max number of clients reached";
+/// A refused overwrite; `%s` is the lock key, escaped. The lock scripts fill it in on the server.
+pub const LOCK_HELD: &str = "LOCKHELD lock '%s' is held by another client";
 /// What `LOCKWARD HELP` answers.
 pub const OWN_HELP: [&str; 7] = [
     "LOCKWARD <subcommand> [<arg>]. Subcommands are:",

@@ -44,14 +44,8 @@ impl Session {
             keys: &keys,
             target,
         };
-        let spare = subjects.clone();
         match call::plan(&spelled, subjects, &self.context()) {
             Plan::Forward => self.forward(request, false),
-            Plan::SelfChecked => {
-                let subjects = spare;
-                self.self_checked(request, subjects)
-            }
-            #[cfg(any())]
             Plan::SelfChecked(subjects) => self.self_checked(request, subjects),
             Plan::Call(call) => self.call(request, call),
         }

@@ -100,7 +100,7 @@ fn hostile_numbers_give_no_keys() {
             "ZUNIONSTORE d # a b",
             "ZUNION # a b",
         ] {
-            assert_eq!(places(&line.replace('#', number)), [], "{line} {number}");
+            assert_eq!(places(&line.replace('#', number)), [0_usize; 0], "{line} {number}");
             assert_eq!(written(&line.replace('#', number)), None, "{line} {number}");
         }
     }
