@@ -8,7 +8,7 @@ use lockward::event::{
     Action, ConnectionId, DropReason, Event, Grant, Operation, Refusal, RefusalReason, Release, ReleaseOutcome,
     Renewal, RuleIndex, Time, Token, What,
 };
-use lockward::metrics::{LockLog, Metrics, TableSummary, log};
+use lockward::metrics::{LockLog, Metrics, TableSummary};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -273,16 +273,4 @@ fn a_flood_that_ends_is_told_when_the_second_is_over() {
     });
     assert_eq!(lines.len(), 21);
     assert_eq!(lines[20]["dropped"], 5);
-}
-
-#[test]
-fn logging_is_set_up_once_and_its_level_can_change() {
-    assert!(matches!(log::init("loud", log::Format::Text), Err(log::LogError::Level(level)) if level == "loud"));
-    let handle = log::init("off", log::Format::Json).unwrap();
-    assert!(matches!(
-        log::init("info", log::Format::Text),
-        Err(log::LogError::Twice(_))
-    ));
-    handle.set_level("error").unwrap();
-    assert!(handle.set_level("loud").is_err());
 }
