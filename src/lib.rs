@@ -26,4 +26,5 @@ pub mod lock;
 pub mod metrics;
 pub mod proxy;
 pub mod resp;
+pub mod server;
 pub mod session;

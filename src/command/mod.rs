@@ -1,6 +1,21 @@
-//! The commands: one table row for each command of the server that matters, and where its keys stand. Reads bytes
-//! only; decides nothing about locks.
+//! The commands: one table row for each command of Redis and Valkey that is known, and where its keys stand. Reads
+//! bytes only; decides nothing about locks, and refuses nothing: the server knows its commands better than any table.
 
+pub mod client;
+pub mod integer;
+pub mod keys;
+pub mod lookup;
 pub mod role;
+pub mod row;
+#[cfg(test)]
+mod sample;
+mod table;
+pub mod waiting;
 
+pub use client::{ClientCall, Hello};
+pub use integer::integer;
+pub use keys::{early, keys, target};
+pub use lookup::{CommandId, count, lookup, name, row};
 pub use role::{Channels, Idiom, Role};
+pub use row::{Keys, Row, Subcommand, arity_ok};
+pub use waiting::may_wait;

@@ -1,5 +1,15 @@
 //! The locks: rules, owners, lease records, the release accounting, the decision table and the scripts that make each
 //! decision atomic on the server. No IO, no clock, no randomness.
 
+pub mod call;
 pub mod chore;
+pub mod features;
+pub mod glob;
+pub mod idiom;
+pub mod keeper;
+pub mod observe;
+pub mod owner;
+pub mod record;
 pub mod rule;
+pub mod script;
+pub mod waiters;

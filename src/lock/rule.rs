@@ -1,6 +1,12 @@
 //! Lock rules: which keys are locks and how they are treated. Built by the configuration; knows no TOML.
+//!
+//! Every key of every command passes [`Rules::find`], so a key that is no lock costs one look at its first byte, at
+//! most a comparison of beginnings. Nothing here allocates after [`Rules::new`].
 
 use std::sync::Arc;
+
+use crate::event::RuleIndex;
+use crate::lock::glob::Glob;
 
 /// How a rule's locks are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +55,7 @@ pub enum DeniedWrite {
 }
 
 /// One rule. Times in milliseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The metric label.
     pub name: Arc<str>,
@@ -82,3 +88,151 @@ pub struct Rule {
     /// How long after that.
     pub disconnect_grace_ms: u64,
 }
+
+impl Rule {
+    /// A rule for one pattern, named by it, with the documented default of everything else.
+    pub fn new(pattern: &str) -> Rule {
+        Rule {
+            name: pattern.into(),
+            patterns: vec![pattern.as_bytes().into()],
+            mode: Mode::Enforce,
+            owner: vec![OwnerPart::Address],
+            unmanaged: Unmanaged::Allow,
+            fencing: false,
+            emulate: false,
+            denied_write: DeniedWrite::Error,
+            default_ttl_ms: None,
+            max_ttl_ms: None,
+            late_release_window_ms: 120_000,
+            renew: false,
+            max_hold_ms: 600_000,
+            release_on_disconnect: false,
+            disconnect_grace_ms: 5_000,
+        }
+    }
+}
+
+/// What a key is to the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A lock, by this rule (enforce or observe).
+    Lock(RuleIndex),
+    /// No lock: the first rule that matches is this one, and its mode is off.
+    Off(RuleIndex),
+    /// Begins with the record prefix: a lease record or a fencing clock, whatever the rules say.
+    Record,
+    /// No rule matches.
+    Plain,
+}
+
+/// The rules of one configuration in their order, compiled.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    list: Vec<Rule>,
+    /// Stands in where an index points behind the list.
+    off: Rule,
+    prefix: Box<[u8]>,
+    /// Every pattern of every rule, in order.
+    patterns: Vec<(Glob, RuleIndex)>,
+    /// For each first byte of a key: where in `patterns` the first one stands that can match. The length: none.
+    begin: Box<[usize; 256]>,
+    enforce: bool,
+    observe: bool,
+}
+
+impl Rules {
+    /// Compiles the rules. `prefix` is what the names of lease records begin with. Rules beyond the 65,536th have no
+    /// index and are left out (the configuration allows far fewer).
+    pub fn new(list: Vec<Rule>, prefix: &[u8]) -> Rules {
+        let mut patterns = Vec::new();
+        for (index, rule) in (0..=u16::MAX).zip(&list) {
+            patterns.extend(
+                rule.patterns
+                    .iter()
+                    .map(|pattern| (Glob::new(pattern), RuleIndex(index))),
+            );
+        }
+        let begin = std::array::from_fn(|byte| {
+            let first = patterns.iter().position(|(glob, _)| glob.may_begin_with(byte as u8));
+            first.unwrap_or(patterns.len())
+        });
+        let any = |mode| list.iter().any(|rule| rule.mode == mode);
+        let (enforce, observe) = (any(Mode::Enforce), any(Mode::Observe));
+        let off = Rule {
+            mode: Mode::Off,
+            ..Rule::new("")
+        };
+        Rules {
+            list,
+            off,
+            prefix: prefix.into(),
+            patterns,
+            begin: Box::new(begin),
+            enforce,
+            observe,
+        }
+    }
+
+    /// The rule by which this key is a lock: the first that matches, if its mode is not off. Never one for a record.
+    pub fn find(&self, key: &[u8]) -> Option<RuleIndex> {
+        match self.first_match(key)? {
+            (index, rule) if rule.mode != Mode::Off && !self.is_record(key) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// What this key is, with the difference between no rule, a rule that is off, and a record.
+    pub fn classify(&self, key: &[u8]) -> Found {
+        if self.is_record(key) {
+            return Found::Record;
+        }
+        match self.first_match(key) {
+            Some((index, rule)) if rule.mode == Mode::Off => Found::Off(index),
+            Some((index, _)) => Found::Lock(index),
+            None => Found::Plain,
+        }
+    }
+
+    /// The rule at this place. An index that stems from another configuration and points behind the end gets a rule
+    /// that is off.
+    pub fn rule(&self, index: RuleIndex) -> &Rule {
+        self.list.get(usize::from(index.0)).unwrap_or(&self.off)
+    }
+
+    /// All rules in order; a rule's place is its [`RuleIndex`].
+    pub fn list(&self) -> &[Rule] {
+        &self.list
+    }
+
+    /// Whether this key begins as lease records do.
+    pub fn is_record(&self, key: &[u8]) -> bool {
+        key.starts_with(&self.prefix)
+    }
+
+    /// What the names of lease records begin with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// Whether a rule has mode enforce.
+    pub fn any_enforce(&self) -> bool {
+        self.enforce
+    }
+
+    /// Whether a rule has mode observe.
+    pub fn any_observe(&self) -> bool {
+        self.observe
+    }
+
+    fn first_match(&self, key: &[u8]) -> Option<(RuleIndex, &Rule)> {
+        let begin = match key.first() {
+            Some(byte) => *self.begin.get(usize::from(*byte))?,
+            None => 0,
+        };
+        let (_, index) = self.patterns.get(begin..)?.iter().find(|(glob, _)| glob.matches(key))?;
+        Some((*index, self.list.get(usize::from(index.0))?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

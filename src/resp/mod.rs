@@ -2,6 +2,13 @@
 //! command means. No values are built, nothing recurses, no memory grows by an announced length.
 
 pub mod args;
+pub mod encode;
+pub mod frame;
+mod inline;
+mod number;
+pub mod reply;
+pub mod request;
 pub mod texts;
 
 pub use args::{Args, Span};
+pub use encode::Resp;

@@ -1,1 +1,344 @@
-//! One client, in order: the state machine between the two byte streams of one downstream connection. No IO, no clock.
+//! One client, in order: the state machine between the two byte streams of one downstream connection.
+//!
+//! The driver's contract: after [`Session::receive_downstream`], [`Session::receive_upstream`], one of the `…_ended`
+//! calls or [`Session::advance`], write out [`Session::to_upstream`] and [`Session::to_downstream`], drain `events`,
+//! `settled` and `notices`, ask [`Session::next`] what to do, and wait. Dropping any future loses nothing.
+//!
+//! No IO, no clock, no randomness; nothing here knows what a lease record looks like.
+
+mod acknowledge;
+mod answers;
+mod filter;
+mod identity;
+mod locks;
+mod own_command;
+mod pending;
+mod policy;
+mod requests;
+mod special;
+mod state_commands;
+mod transaction;
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+
+pub use identity::Peer;
+pub use pending::Notice;
+pub use policy::{Observed, Policy, Witnessed};
+
+use crate::command::CommandId;
+use crate::event::{ConnectionId, Time};
+use crate::resp::reply::ReplyScanner;
+use crate::resp::request::RequestScanner;
+use acknowledge::Subscriptions;
+use answers::{Elements, Sink};
+use identity::Identity;
+use pending::Pending;
+use transaction::Transaction;
+
+/// Bytes waiting for one side, above which the other side is not read any more.
+pub const BUFFER_LIMIT: usize = 256 * 1024;
+/// Requests without an answer, above which the client is not read any more.
+pub const PENDING_LIMIT: usize = 1 << 20;
+/// Bytes of one request that may be held whole, as the server's `client-query-buffer-limit`.
+pub const REQUEST_LIMIT: usize = 1 << 30;
+/// Bytes of one answer that may be held whole to leave record keys out of it.
+pub const HOLD_LIMIT: usize = 512 << 20;
+/// Above so many bytes a request is streamed, if its keys are known.
+const STREAM_FROM: usize = 64 * 1024;
+
+/// One command whose answer has left, for the metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled {
+    /// Which command.
+    pub command: CommandId,
+    /// The answer was an error.
+    pub error: bool,
+    /// It was a lock operation.
+    pub lock: bool,
+    /// From the request's last byte to the answer's last byte, in microseconds.
+    pub request_us: u32,
+    /// From sending it on to the answer's last byte, in microseconds.
+    pub upstream_us: u32,
+}
+
+/// What the driver does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Wait for the sockets.
+    Wait {
+        /// Whether bytes from the client are welcome.
+        read_downstream: bool,
+        /// Whether bytes from the server are welcome.
+        read_upstream: bool,
+    },
+    /// Write what is left to the client, then close both.
+    Close,
+    /// Close the upstream connection at once, then both: a blocked command must not swallow an element.
+    Abort,
+}
+
+/// How far the client has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Requests come.
+    Open,
+    /// No more requests: the client half-closed, or said QUIT, or broke the protocol. Answers due are still delivered.
+    Draining,
+    /// Over.
+    Ended { abort: bool },
+}
+
+/// One client: everything between its socket and the server's.
+pub struct Session {
+    /// Bytes for the server, in order.
+    pub to_upstream: BytesMut,
+    /// Bytes for the client, in order.
+    pub to_downstream: BytesMut,
+    /// What happened to locks since the last drain.
+    pub events: Vec<Witnessed>,
+    /// Answers to commands under observe rules since the last drain.
+    pub observed: Vec<Observed>,
+    /// Commands settled since the last drain.
+    pub settled: Vec<Settled>,
+    /// What else the shell must hear of.
+    pub notices: Vec<Notice>,
+    policy: Arc<Policy>,
+    identity: Identity,
+    stage: Stage,
+    // From the client.
+    scanner: RequestScanner,
+    requests: BytesMut,
+    streaming: bool,
+    /// Nothing is sent on until every answer due has come.
+    gated: bool,
+    /// No request is taken any more: QUIT was said, or the protocol broken.
+    deaf: bool,
+    /// A drain was asked for: no request begins any more.
+    leaving: bool,
+    // To the client.
+    replies: ReplyScanner,
+    answers: BytesMut,
+    sink: Sink,
+    kept: BytesMut,
+    pending: VecDeque<Pending>,
+    blocking: usize,
+    /// The answer under way is an error.
+    error: bool,
+    // Modes.
+    raw: bool,
+    monitoring: bool,
+    replies_off: bool,
+    skip_next: bool,
+    in_transaction: bool,
+    transaction: Transaction,
+    /// The EXEC array under way.
+    elements: Option<Elements>,
+    /// The lock keys that the client watches, and in which database.
+    watches: Vec<(u32, Bytes)>,
+    subscriptions: Subscriptions,
+}
+
+impl Session {
+    /// A session for a new downstream connection.
+    pub fn new(policy: Arc<Policy>, connection: ConnectionId, peer: Peer) -> Self {
+        let mut session = Session {
+            to_upstream: BytesMut::new(),
+            to_downstream: BytesMut::new(),
+            events: Vec::new(),
+            observed: Vec::new(),
+            settled: Vec::new(),
+            notices: Vec::new(),
+            policy,
+            identity: Identity::new(connection, peer),
+            stage: Stage::Open,
+            scanner: RequestScanner::default(),
+            requests: BytesMut::new(),
+            streaming: false,
+            gated: false,
+            deaf: false,
+            leaving: false,
+            replies: ReplyScanner::default(),
+            answers: BytesMut::new(),
+            sink: Sink::Idle,
+            kept: BytesMut::new(),
+            pending: VecDeque::new(),
+            blocking: 0,
+            error: false,
+            raw: false,
+            monitoring: false,
+            replies_off: false,
+            skip_next: false,
+            in_transaction: false,
+            transaction: Transaction::default(),
+            elements: None,
+            watches: Vec::new(),
+            subscriptions: Subscriptions::default(),
+        };
+        session.tell_owners();
+        session
+    }
+
+    /// Tells the shell who the client is, under the rules that ask for it.
+    fn tell_owners(&mut self) {
+        let policy = Arc::clone(&self.policy);
+        for rule in policy.attentive_rules() {
+            let owner = self.identity.owner(&policy.rules, rule).owner;
+            self.notices.push(Notice::Owner { rule, owner });
+        }
+    }
+
+    /// Which connection this is.
+    pub fn connection(&self) -> &ConnectionId {
+        &self.identity.connection
+    }
+
+    /// The client's name, as the server confirmed it.
+    pub fn client_name(&self) -> &[u8] {
+        &self.identity.name
+    }
+
+    /// Takes another policy in force from the next request on.
+    pub fn adopt(&mut self, policy: &Arc<Policy>) {
+        if !Arc::ptr_eq(&self.policy, policy) {
+            self.policy = Arc::clone(policy);
+        }
+    }
+
+    /// Takes bytes from the client. `now` is when they were read.
+    pub fn receive_downstream(&mut self, bytes: &[u8], now: Time) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        if self.requests.is_empty() {
+            let used = self.take_requests(bytes, now);
+            self.requests.extend_from_slice(bytes.get(used..).unwrap_or_default());
+        } else {
+            self.requests.extend_from_slice(bytes);
+            self.advance_requests(now);
+        }
+        if self.requests.len() > REQUEST_LIMIT {
+            self.end(true);
+        }
+    }
+
+    /// Takes bytes from the server. `now` is when they were read.
+    pub fn receive_upstream(&mut self, bytes: &[u8], now: Time) {
+        if self.answers.is_empty() {
+            let used = self.take_answers(bytes, now);
+            self.answers.extend_from_slice(bytes.get(used..).unwrap_or_default());
+        } else {
+            self.answers.extend_from_slice(bytes);
+            self.advance_answers(now);
+        }
+        self.advance_requests(now);
+    }
+
+    /// Goes on with what was held back, for example after a buffer was written out.
+    pub fn advance(&mut self, now: Time) {
+        self.advance_answers(now);
+        self.advance_requests(now);
+    }
+
+    /// The client sends no more: end of stream. Answers due are still delivered, unless a command blocks.
+    pub fn downstream_ended(&mut self, now: Time) {
+        if self.stage == Stage::Open {
+            self.stage = Stage::Draining;
+            self.advance_requests(now);
+        }
+        if self.blocking > 0 {
+            self.end(true);
+        }
+    }
+
+    /// The client is gone: reset, or cannot be written to.
+    pub fn downstream_lost(&mut self) {
+        self.end(true);
+    }
+
+    /// The server closed or reset its side. What it sent before is still delivered.
+    pub fn upstream_ended(&mut self) {
+        // A cut-off answer goes out as it came: that is what a direct connection would show.
+        let rest = mem::take(&mut self.answers);
+        self.to_downstream.extend_from_slice(&rest);
+        self.end(false);
+    }
+
+    /// Asks for an end at the next command boundary. Blocked, subscribed and monitoring clients end at once.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+    }
+
+    /// What the driver does next.
+    pub fn next(&self) -> Next {
+        match self.stage {
+            Stage::Ended { abort: true } => return Next::Abort,
+            Stage::Ended { abort: false } => return Next::Close,
+            Stage::Draining if self.is_settled() => return Next::Close,
+            Stage::Open if self.leaving && self.may_leave() => {
+                return if self.blocking > 0 { Next::Abort } else { Next::Close };
+            }
+            Stage::Open | Stage::Draining => {}
+        }
+        Next::Wait {
+            read_downstream: self.stage == Stage::Open
+                && !self.leaving_now()
+                && self.to_upstream.len() < BUFFER_LIMIT
+                && self.pending.len() < PENDING_LIMIT
+                && !(self.gated && self.requests.len() >= STREAM_FROM),
+            read_upstream: self.to_downstream.len() < BUFFER_LIMIT,
+        }
+    }
+
+    /// At a command boundary, with every answer delivered.
+    fn may_leave(&self) -> bool {
+        if self.blocking > 0 {
+            return true;
+        }
+        self.leaving_now() && self.is_settled()
+    }
+
+    /// Leaving, and no request is half sent and no transaction half queued.
+    fn leaving_now(&self) -> bool {
+        self.leaving && !self.streaming && !self.in_transaction
+    }
+
+    /// Whether [`Session::leave`] was called.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    fn is_settled(&self) -> bool {
+        self.pending.is_empty() && self.to_upstream.is_empty() && matches!(self.sink, Sink::Idle)
+    }
+
+    fn end(&mut self, abort: bool) {
+        if !matches!(self.stage, Stage::Ended { .. }) {
+            self.stage = Stage::Ended { abort };
+        }
+    }
+
+    fn advance_requests(&mut self, now: Time) {
+        if self.requests.is_empty() || matches!(self.stage, Stage::Ended { .. }) {
+            return;
+        }
+        let mut held = mem::take(&mut self.requests);
+        let used = self.take_requests(&held, now);
+        held.advance(used);
+        // An empty buffer is given back: an idle client costs nothing.
+        self.requests = if held.is_empty() { BytesMut::new() } else { held };
+    }
+
+    fn advance_answers(&mut self, now: Time) {
+        if self.answers.is_empty() {
+            return;
+        }
+        let mut held = mem::take(&mut self.answers);
+        let used = self.take_answers(&held, now);
+        held.advance(used);
+        self.answers = if held.is_empty() { BytesMut::new() } else { held };
+    }
+}

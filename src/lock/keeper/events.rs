@@ -1,0 +1,269 @@
+//! How the events of the sessions change what the keeper knows. It hands out nothing; it only plans.
+
+use bytes::Bytes;
+
+use super::lease::{Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
+use super::{Bound, Keeper, Waited};
+use crate::event::{Event, Grant, ReleaseOutcome, RuleIndex, Time, What};
+
+impl Keeper {
+    /// Takes note of one event of a session. `bond` is that of the event's owner. A grant ends the wait of its owner.
+    pub fn event(&mut self, event: &Event, bond: Bound) -> Option<Waited> {
+        if is_by_asker(&event.what) {
+            self.bound(event.connection.number, event.rule, &event.owner);
+        }
+        match &event.what {
+            What::Granted(grant) => {
+                self.grant(event, grant, bond);
+                return self.waiters.granted(event);
+            }
+            What::Contended => {
+                self.waiters.contended(event);
+                self.waiters.forget_old(event.at);
+            }
+            What::Release(release) => self.release(event, release.outcome),
+            What::Extended { ttl_ms, .. } | What::Overwritten { ttl_ms, .. } => self.ttl_changed(event, *ttl_ms),
+            What::TakenOver => {
+                // Open to all from now on, and nothing is owed for it.
+                if let Some(id) = self.current(&lock_of(event)) {
+                    self.book.remove(id);
+                }
+            }
+            What::Expired { .. } => self.observed_end(event, true),
+            What::Ended => self.observed_end(event, false),
+            What::AcquireFailed | What::Refused(_) | What::Renewal(_) | What::DebtsDropped { .. } => {}
+        }
+        None
+    }
+
+    fn grant(&mut self, event: &Event, grant: &Grant, bond: Bound) {
+        let lock = lock_of(event);
+        self.supersede(&lock, event.at);
+        if !self.make_room(event.rule) {
+            self.dropped.leases += 1;
+            return;
+        }
+        let renews = self.rule(event.rule).is_some_and(|rule| rule.renew);
+        let closed = self.departed.get(&event.connection.number).copied();
+        let (id, crowded) = self.book.insert(Lease {
+            database: event.database,
+            // The key may be a slice of a whole read buffer, which it would keep alive.
+            key: Bytes::copy_from_slice(&event.key),
+            token: grant.token,
+            rule: event.rule,
+            owner: event.owner.clone(),
+            owner_id: 0,
+            connection: event.connection.clone(),
+            connected: closed.is_none(),
+            bond,
+            granted: event.at,
+            ttl_ms: grant.ttl_ms,
+            due: grant.ttl_ms.map(|ttl| event.at.plus_ms(ttl)),
+            phase: Phase::Live,
+            renew_at: renews.then(|| renewal_after(event.at, grant.ttl_ms)),
+            renewal_over: false,
+            lost: false,
+            leave_at: None,
+            pending: None,
+            attempts: 0,
+            mark: None,
+            timer: None,
+        });
+        self.dropped.leases += u64::from(crowded);
+        if let Some(how) = closed {
+            self.leave_lease(id, event.at, how);
+        }
+        self.plan(id);
+    }
+
+    /// A grant shows that every older lease on the lock has ended. How, its own event or the server will say.
+    fn supersede(&mut self, lock: &LockId, at: Time) {
+        let older: Vec<LeaseId> = self
+            .book
+            .on_lock(lock)
+            .filter(|(_, lease)| matches!(lease.phase, Phase::Live | Phase::Unsure { superseded: false, .. }))
+            .map(|(id, _)| id)
+            .collect();
+        for id in older {
+            self.book.change(id, |lease| {
+                let given_up = !lease.is_past_due(at);
+                lease.phase = Phase::Unsure {
+                    check_at: at.plus_ms(SETTLE_MS),
+                    superseded: true,
+                    given_up,
+                };
+            });
+            self.plan(id);
+        }
+    }
+
+    /// Makes room for one more lease if the book is full: not at the cost of leases that need care.
+    fn make_room(&mut self, rule: RuleIndex) -> bool {
+        if self.book.len() < self.limits.leases {
+            return true;
+        }
+        let careless = (0..=u16::MAX).map(RuleIndex).zip(&self.rules);
+        let careless = careless.filter(|(_, settings)| !settings.renew && !settings.release_on_disconnect);
+        let gauges = careless.filter_map(|(index, _)| Some((index, self.book.gauge(index)?)));
+        let fullest = gauges.max_by_key(|(index, gauge)| (gauge.held.len(), *index == rule));
+        let Some(oldest) = fullest.and_then(|(_, gauge)| gauge.held.first()).map(|(_, id)| *id) else {
+            return false;
+        };
+        self.book.remove(oldest);
+        self.dropped.leases += 1;
+        true
+    }
+
+    fn release(&mut self, event: &Event, outcome: ReleaseOutcome) {
+        let lock = lock_of(event);
+        match outcome {
+            ReleaseOutcome::Released => {
+                let number = event.connection.number;
+                self.given_up(&lock, |lease| lease.connection.number == number);
+            }
+            ReleaseOutcome::Pooled => {
+                self.given_up(&lock, |lease| lease.rule == event.rule && lease.owner == event.owner);
+            }
+            ReleaseOutcome::SelfChecked | ReleaseOutcome::Forced => self.given_up(&lock, |_| true),
+            ReleaseOutcome::Late => self.paid(event, &lock),
+            // The server has no such lease: the one known here ended unseen.
+            ReleaseOutcome::Absent | ReleaseOutcome::Unmanaged => {
+                if let Some(id) = self.current(&lock) {
+                    self.ask(id, event.at.plus_ms(SETTLE_MS));
+                }
+            }
+            // The keeper's own work, and it knows already.
+            ReleaseOutcome::Disconnect => {}
+            ReleaseOutcome::Foreign => {}
+        }
+    }
+
+    /// One of the matching leases was released. Two sessions' events may have changed places on their way: a lease that
+    /// gave way to a newer one before it was due must have been released, so it goes first.
+    fn given_up(&mut self, lock: &LockId, matches: impl Fn(&Lease) -> bool) {
+        let ended = self
+            .book
+            .on_lock(lock)
+            .find(|(_, lease)| lease.is_given_up() && matches(lease))
+            .map(|(id, _)| id);
+        let current = self
+            .current(lock)
+            .filter(|id| self.book.lease(*id).is_some_and(&matches));
+        if let Some(id) = ended.or(current) {
+            self.book.remove(id);
+        }
+    }
+
+    /// A release paid a debt: a lease known here has expired, even if nobody has looked yet.
+    fn paid(&mut self, event: &Event, lock: &LockId) {
+        let owes = |lease: &Lease| match lease.phase {
+            Phase::Owed { .. } => true,
+            Phase::Live | Phase::Unsure { given_up: false, .. } => lease.is_past_due(event.at),
+            Phase::Unsure { .. } => false,
+        };
+        let own = |lease: &Lease| lease.connection == event.connection;
+        let of_owner = |lease: &Lease| lease.rule == event.rule && lease.owner == event.owner;
+        let debt_of = |who: &dyn Fn(&Lease) -> bool| {
+            let mut debts = self.book.on_lock(lock).filter(|(_, lease)| owes(lease) && who(lease));
+            debts.next().map(|(id, lease)| (id, lease.phase))
+        };
+        let own_debt = debt_of(&own);
+        let Some((id, phase)) = own_debt.or_else(|| debt_of(&of_owner)) else {
+            return;
+        };
+        let is_own = own_debt.is_some();
+        if !matches!(phase, Phase::Owed { .. }) {
+            self.expired(id, event.at);
+        }
+        // A payment under a lease of the same owner may come back (the accounting's third rule): then the debt is kept,
+        // so that its connection's end is marked. Paid by its own connection beside somebody else's lease, it is done.
+        let current_is_own = self.current(lock).and_then(|id| self.book.lease(id)).is_some_and(own);
+        if is_own && !current_is_own {
+            self.book.remove(id);
+        }
+    }
+
+    fn ttl_changed(&mut self, event: &Event, ttl_ms: Option<u64>) {
+        let Some(id) = self.current(&lock_of(event)) else {
+            return;
+        };
+        // Past its due time it cannot be this lease that somebody else gave a TTL to.
+        let other = |lease: &Lease| lease.owner != event.owner && lease.is_past_due(event.at);
+        if self.book.lease(id).is_some_and(other) {
+            return;
+        }
+        self.book.change(id, |lease| {
+            lease.set_ttl(event.at, ttl_ms);
+            lease.phase = Phase::Live;
+        });
+        self.plan(id);
+    }
+
+    /// In observe mode others may see the end first. A lease with a token is the keeper's own business.
+    fn observed_end(&mut self, event: &Event, expired: bool) {
+        let mine = |lease: &Lease| lease.is_observed() && lease.connection == event.connection;
+        let ended = self
+            .book
+            .on_lock(&lock_of(event))
+            .find(|(_, lease)| mine(lease))
+            .map(|(id, _)| id);
+        if let Some(id) = ended {
+            if expired {
+                self.becomes_owed(id, event.at);
+            } else {
+                self.book.remove(id);
+            }
+        }
+    }
+
+    /// The youngest lease on the lock, if it has not ended as far as is known.
+    pub(super) fn current(&self, lock: &LockId) -> Option<LeaseId> {
+        let (id, lease) = self.book.on_lock(lock).next_back()?;
+        matches!(lease.phase, Phase::Live | Phase::Unsure { superseded: false, .. }).then_some(id)
+    }
+
+    /// The lease ended by its TTL: said once, and its debt is kept as long as it counts.
+    pub(super) fn expired(&mut self, id: LeaseId, at: Time) {
+        let Some(lease) = self.book.lease(id) else { return };
+        let held_ms = Some(lease.held_ms(lease.due.unwrap_or(at)));
+        self.outbox.push(lease.event(at, What::Expired { held_ms }));
+        self.queue.wake(at);
+        self.becomes_owed(id, at);
+    }
+
+    fn becomes_owed(&mut self, id: LeaseId, at: Time) {
+        let Some(lease) = self.book.lease(id) else { return };
+        let window_ms = self.rule(lease.rule).map_or(0, |rule| rule.window_ms);
+        let until = lease.due.unwrap_or(at).plus_ms(window_ms);
+        if window_ms == 0 || until <= at || lease.is_observed() {
+            self.book.remove(id);
+            return;
+        }
+        self.book.change(id, |lease| {
+            lease.phase = Phase::Owed { until };
+            lease.leave_at = None;
+        });
+        if !self.forget_settled(id) {
+            self.plan(id);
+        }
+    }
+}
+
+fn lock_of(event: &Event) -> LockId {
+    (event.database, event.key.clone())
+}
+
+/// Whether the event's connection is that of somebody who asked, just now.
+fn is_by_asker(what: &What) -> bool {
+    match what {
+        What::Granted(_)
+        | What::Contended
+        | What::AcquireFailed
+        | What::Refused(_)
+        | What::Extended { .. }
+        | What::Overwritten { .. }
+        | What::TakenOver => true,
+        What::Release(release) => !matches!(release.outcome, ReleaseOutcome::Disconnect | ReleaseOutcome::Forced),
+        What::Expired { .. } | What::Ended | What::Renewal(_) | What::DebtsDropped { .. } => false,
+    }
+}

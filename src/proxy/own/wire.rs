@@ -1,0 +1,128 @@
+//! The own connection's bytes: connecting, writing requests, cutting replies at their ends. Only our own small replies
+//! come this way, so redis-protocol's decoder finds the ends; a client's bytes never do.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use redis_protocol::resp2::decode::decode_range;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::Address;
+
+/// A reply longer than this ends the connection.
+const LONGEST_REPLY: usize = 16 * 1024 * 1024;
+
+/// Why a connection ended or did not come about.
+#[derive(Debug, Error)]
+pub(super) enum Fault {
+    #[error("cannot connect to {0}: {1}")]
+    Connect(Address, io::Error),
+    #[error("cannot connect to {0}: no answer within {1:?}")]
+    ConnectTimedOut(Address, Duration),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
+    #[error("the server did not answer within {0:?}")]
+    Stalled(Duration),
+    #[error("the server's answer is no RESP2, or longer than 16 MiB")]
+    NoReply,
+    #[error("{command}: {text}")]
+    Refused { command: &'static str, text: String },
+}
+
+/// An open connection with what has been read of the next reply.
+pub(super) struct Link {
+    pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
+    pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(super) input: BytesMut,
+}
+
+impl Link {
+    pub(super) async fn connect(address: &Address, limit: Duration) -> Result<Link, Fault> {
+        let (reader, writer): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) = match address {
+            Address::Tcp(host, port) => {
+                let stream = in_time(address, limit, TcpStream::connect((host.as_str(), *port))).await?;
+                stream.set_nodelay(true)?;
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Address::Unix(path) => {
+                let stream = in_time(address, limit, UnixStream::connect(path)).await?;
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+        };
+        Ok(Link {
+            reader,
+            writer,
+            input: BytesMut::new(),
+        })
+    }
+
+    /// Sends a request with `replies` replies and waits for them: while nothing else is under way.
+    pub(super) async fn ask(&mut self, request: &[u8], replies: usize) -> Result<Vec<Bytes>, Fault> {
+        self.writer.write_all(request).await?;
+        self.writer.flush().await?;
+        let mut got = Vec::with_capacity(replies.min(64));
+        while got.len() < replies {
+            match self.next_reply()? {
+                Some(reply) => got.push(reply),
+                None if self.reader.read_buf(&mut self.input).await? == 0 => return Err(Fault::Closed),
+                None => {}
+            }
+        }
+        Ok(got)
+    }
+
+    /// Sends one command and waits for its reply.
+    pub(super) async fn ask_one(&mut self, arguments: &[&str]) -> Result<Bytes, Fault> {
+        let mut request = BytesMut::new();
+        encode(arguments, &mut request);
+        self.ask(&request, 1).await?.pop().ok_or(Fault::Closed)
+    }
+
+    /// Cuts the next whole reply off the input, if there is one.
+    pub(super) fn next_reply(&mut self) -> Result<Option<Bytes>, Fault> {
+        if self.input.is_empty() {
+            return Ok(None);
+        }
+        match decode_range(&self.input) {
+            Ok(Some((_, length))) if length <= self.input.len() => Ok(Some(self.input.split_to(length).freeze())),
+            Ok(None) if self.input.len() <= LONGEST_REPLY => Ok(None),
+            _ => Err(Fault::NoReply),
+        }
+    }
+}
+
+async fn in_time<T>(
+    address: &Address,
+    limit: Duration,
+    connect: impl Future<Output = io::Result<T>>,
+) -> Result<T, Fault> {
+    match tokio::time::timeout(limit, connect).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(Fault::Connect(address.clone(), error)),
+        Err(_) => Err(Fault::ConnectTimedOut(address.clone(), limit)),
+    }
+}
+
+/// Appends a request as an array of bulk strings.
+pub(super) fn encode(arguments: &[impl AsRef<[u8]>], out: &mut BytesMut) {
+    out.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
+    for argument in arguments {
+        let argument = argument.as_ref();
+        out.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        out.extend_from_slice(argument);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The text of an error reply, without the dash and the line end; `None` for any other reply.
+pub(super) fn error_text(reply: &[u8]) -> Option<String> {
+    let text = reply.strip_prefix(b"-")?;
+    Some(String::from_utf8_lossy(text).trim_end().to_owned())
+}

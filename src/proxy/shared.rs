@@ -1,0 +1,207 @@
+//! What all connections of one process share: the policy, the keeper, the metrics, the way upstream. Hands events to
+//! those who show and keep them; decides nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use tokio::sync::{Notify, watch};
+
+use super::own::Handle;
+use crate::config::Place;
+use crate::event::{ConnectionId, Event, Time};
+use crate::lock::keeper::{Closing, Keeper, Summary};
+use crate::lock::observe::Observatory;
+use crate::lock::owner::Bound;
+use crate::metrics::LockLog;
+use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
+use crate::session::{Notice, Observed, Policy, Settled, Session, Witnessed};
+
+/// What all connections share.
+pub struct Shared {
+    /// What sessions go by.
+    pub policy: ArcSwap<Policy>,
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
+    /// The log of what happens to locks.
+    pub log: LockLog,
+    /// lockward's own connection.
+    pub own: Handle,
+    /// Where the server is.
+    pub upstream: Place,
+    /// How long a connect may take.
+    pub connect_timeout: Duration,
+    /// Becomes true when no new work is taken.
+    pub draining: watch::Receiver<bool>,
+    /// Wakes the task that does the keeper's chores.
+    pub chores: Notify,
+    keeper: Mutex<Keeper>,
+    observatory: Mutex<Observatory>,
+    /// Which of an owner's connections are open: needed to tell the last one of an observed owner.
+    clients: DashMap<u64, ConnectionId>,
+    started: Instant,
+    instance: Arc<str>,
+    next: AtomicU64,
+}
+
+/// What [`Shared`] is made of.
+pub struct Parts {
+    pub policy: Arc<Policy>,
+    pub metrics: Arc<Metrics>,
+    pub log: LockLog,
+    pub own: Handle,
+    pub upstream: Place,
+    pub connect_timeout: Duration,
+    pub draining: watch::Receiver<bool>,
+    pub keeper: Keeper,
+    /// 16 hex digits drawn for this process.
+    pub instance: Arc<str>,
+    pub started: Instant,
+}
+
+impl Shared {
+    pub fn new(parts: Parts) -> Self {
+        Shared {
+            policy: ArcSwap::new(parts.policy),
+            metrics: parts.metrics,
+            log: parts.log,
+            own: parts.own,
+            upstream: parts.upstream,
+            connect_timeout: parts.connect_timeout,
+            draining: parts.draining,
+            chores: Notify::new(),
+            keeper: Mutex::new(parts.keeper),
+            observatory: Mutex::new(Observatory::default()),
+            clients: DashMap::new(),
+            started: parts.started,
+            instance: parts.instance,
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// Microseconds since the process began.
+    pub fn now(&self) -> Time {
+        Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// The name of a new connection.
+    pub fn connection(&self) -> ConnectionId {
+        ConnectionId { instance: Arc::clone(&self.instance), number: self.next.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// How many clients are connected.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// The keeper. Held for a moment, never across an await. A panic elsewhere leaves it usable: it proves nothing.
+    pub fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observatory(&self) -> MutexGuard<'_, Observatory> {
+        self.observatory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn opened(&self, session: &Session) {
+        self.clients.insert(session.connection().number, session.connection().clone());
+        self.metrics.opened(Side::Downstream);
+        self.metrics.opened(Side::Upstream);
+    }
+
+    pub(super) fn closed(&self, connection: &ConnectionId, closing: Closing) {
+        self.clients.remove(&connection.number);
+        self.metrics.closed(Side::Downstream);
+        self.metrics.closed(Side::Upstream);
+        self.keeper().closed(self.now(), connection, closing);
+        if closing == Closing::ByClient {
+            self.observatory().gone(connection, &[]);
+        }
+        self.chores.notify_one();
+    }
+
+    pub(super) fn moved(&self, side: Side, direction: Direction, bytes: usize) {
+        self.metrics.moved(side, direction, bytes as u64);
+    }
+
+    pub(super) fn settled(&self, settled: &Settled) {
+        let id = usize::from(settled.command.0);
+        self.metrics.command(id, settled.error, settled.lock, settled.request_us, settled.upstream_us);
+    }
+
+    /// Events of a session, before the answers that they belong to go out.
+    pub(super) fn witnessed(&self, events: &mut Vec<Witnessed>) {
+        {
+            let mut keeper = self.keeper();
+            for Witnessed { event, bound } in events.iter() {
+                keeper.event(event, *bound);
+            }
+        }
+        for Witnessed { event, .. } in events.drain(..) {
+            self.show(&event);
+        }
+        self.chores.notify_one();
+    }
+
+    /// Answers under observe rules: what would have been refused?
+    pub(super) fn observed(&self, seen: &mut Vec<Observed>) {
+        let policy = self.policy.load();
+        let mut events = Vec::new();
+        {
+            let mut observatory = self.observatory();
+            for Observed { observation, reply } in seen.drain(..) {
+                observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
+            }
+        }
+        let mut events = events.into_iter().map(|event| Witnessed { event, bound: Bound::Free }).collect();
+        self.witnessed(&mut events);
+    }
+
+    pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
+        match notice {
+            Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
+            Notice::ScriptsFlushed => {
+                let own = self.own.clone();
+                tokio::spawn(async move {
+                    // A failure shows in the state of the connection; the sessions heal NOSCRIPT by themselves.
+                    let _ = own.reload_scripts().await;
+                });
+            }
+            Notice::DataFlushed(command) => {
+                let known = self.keeper().known(None);
+                if known > 0 {
+                    tracing::warn!(command, %connection, leases_known = known, "a client flushed data while leases were known");
+                }
+                self.keeper().look_again(self.now(), None);
+            }
+            Notice::Watching { database, key, on } => {
+                self.keeper().watching(connection.number, database, &key, on);
+            }
+        }
+        self.chores.notify_one();
+    }
+
+    /// Shows an event to metrics and log.
+    pub fn show(&self, event: &Event) {
+        self.metrics.event(event);
+        self.log.event(event);
+    }
+
+    /// The gauges of the lock table.
+    pub fn table(&self) -> TableSummary {
+        let summary = self.keeper().summary(self.now());
+        TableSummary { rules: summary.iter().map(rule_summary).collect() }
+    }
+
+}
+
+fn rule_summary(summary: &Summary) -> RuleSummary {
+    RuleSummary {
+        held: summary.held as u64,
+        waiters: summary.waiters as u64,
+        without_ttl: summary.without_ttl as u64,
+        oldest_age_seconds: summary.oldest_age_micros as f64 / 1e6,
+    }
+}

@@ -1,0 +1,107 @@
+//! A TCP or a unix connection behind one face, with non-blocking reads and writes only: dropping a wait loses nothing.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncWriteExt, Interest, Ready};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use crate::config::Place;
+
+/// One connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a unix socket.
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects within `limit`.
+    ///
+    /// # Errors
+    /// What the system says, or `TimedOut`.
+    pub async fn connect(place: &Place, limit: Duration) -> io::Result<Stream> {
+        let connecting = async {
+            match place {
+                Place::Tcp(address) => {
+                    let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
+                    stream.set_nodelay(true)?;
+                    Ok(Stream::Tcp(stream))
+                }
+                Place::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+            }
+        };
+        timeout(limit, connecting)
+            .await
+            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"))))
+    }
+
+    /// Makes the system look for a dead peer after `idle` of silence.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn keep_alive(&self, idle: Duration) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => {
+                let probes = TcpKeepalive::new().with_time(idle).with_interval(idle / 4).with_retries(3);
+                SockRef::from(stream).set_tcp_keepalive(&probes)
+            }
+            Stream::Unix(_) => Ok(()),
+        }
+    }
+
+    /// Waits until one of `interest` is possible.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match self {
+            Stream::Tcp(stream) => stream.ready(interest).await,
+            Stream::Unix(stream) => stream.ready(interest).await,
+        }
+    }
+
+    /// Reads what is there; `WouldBlock` if nothing is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_read(into),
+            Stream::Unix(stream) => stream.try_read(into),
+        }
+    }
+
+    /// Writes what fits; `WouldBlock` if nothing does.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_write(&self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_write(from),
+            Stream::Unix(stream) => stream.try_write(from),
+        }
+    }
+
+    /// Sends no more; the other side reads end of stream behind what was written.
+    pub async fn half_close(&mut self) {
+        // The peer may be gone already; there is nobody left to tell.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.shutdown().await,
+            Stream::Unix(stream) => stream.shutdown().await,
+        };
+    }
+
+    /// The other end's address, over TCP.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().ok(),
+            Stream::Unix(_) => None,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The decimal number of a header line, read as the server reads it (`string2ll` in its util.c): no plus sign, no
+//! leading zero, no blank, no minus zero, nothing beyond 64 bits. It does not judge what the number is used for.
+
+/// Reads `text` as the server would; `None` where the server says that it is no number.
+pub(super) fn decimal(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', digits)) => (true, digits),
+        _ => (false, text),
+    };
+    match digits {
+        [b'0'] if !negative => return Some(0),
+        [b'1'..=b'9', ..] => {}
+        _ => return None,
+    }
+    // Counts downwards, since the lowest number has no positive twin.
+    let mut value: i64 = 0;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_sub(i64::from(byte - b'0'))?;
+    }
+    if negative { Some(value) } else { value.checked_neg() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decimal;
+
+    #[test]
+    fn reads_what_the_server_reads() {
+        for (text, value) in [
+            ("0", 0),
+            ("7", 7),
+            ("-1", -1),
+            ("536870912", 536_870_912),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ] {
+            assert_eq!(decimal(text.as_bytes()), Some(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_the_server_refuses() {
+        for text in [
+            "",
+            "-",
+            "-0",
+            "+1",
+            "01",
+            "-01",
+            "1 ",
+            " 1",
+            "1\0",
+            "0x1",
+            "9223372036854775808",
+            "-9223372036854775809",
+        ] {
+            assert_eq!(decimal(text.as_bytes()), None, "{text}");
+        }
+    }
+}

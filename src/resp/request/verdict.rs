@@ -1,0 +1,107 @@
+//! What the request scanner can say of a client's bytes, and the server's own words for what is wrong with them.
+
+use std::borrow::Cow;
+
+use crate::resp::Args;
+
+/// What a call of [`RequestScanner::scan`](super::RequestScanner::scan) found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scanned {
+    /// The request is not complete.
+    NeedMore,
+    /// `len` bytes that the server reads and answers nothing to: `*0`, `*-1` or a blank line.
+    Empty {
+        /// How many bytes of the input it takes.
+        len: usize,
+    },
+    /// A complete request; its arguments can be asked for until [`RequestScanner::next`](super::RequestScanner::next).
+    Request {
+        /// How many bytes of the input it takes.
+        len: usize,
+    },
+}
+
+/// What a call of [`RequestScanner::scan_stream`](super::RequestScanner::scan_stream) found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streamed {
+    /// How many bytes of the input belong to the request and were looked at; the rest is to be offered again.
+    pub taken: usize,
+    /// Whether the request is complete.
+    pub done: bool,
+}
+
+/// The client broke the protocol: one variant for each complaint of the server. The connection is to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The number behind `*` is none, or too large.
+    #[error("invalid multibulk length")]
+    InvalidMultibulkLength,
+    /// More than 10 arguments before AUTH.
+    #[error("unauthenticated multibulk length")]
+    UnauthenticatedMultibulkLength,
+    /// 64 KB behind `*` without a line end.
+    #[error("too big mbulk count string")]
+    MultibulkCountTooBig,
+    /// The number behind `$` is none, negative, or too large.
+    #[error("invalid bulk length")]
+    InvalidBulkLength,
+    /// An argument of more than 16 KiB before AUTH.
+    #[error("unauthenticated bulk length")]
+    UnauthenticatedBulkLength,
+    /// 64 KB where a `$` line should be, without a line end.
+    #[error("too big bulk count string")]
+    BulkCountTooBig,
+    /// An argument begins with this byte instead of `$`.
+    #[error("expected '$', got byte {0}")]
+    ExpectedDollar(u8),
+    /// An inline request of more than 64 KB.
+    #[error("too big inline request")]
+    InlineTooBig,
+    /// The quotes of an inline request do not fit.
+    #[error("unbalanced quotes in request")]
+    UnbalancedQuotes,
+    /// The first word is `POST` or `Host:`: a browser is being abused. The server closes without an answer.
+    #[error("an HTTP request")]
+    CrossProtocol,
+}
+
+impl RequestError {
+    /// The server's own error line, with its end; `None` where the server closes without a word.
+    pub fn reply(&self) -> Option<Cow<'static, [u8]>> {
+        let line: &'static [u8] = match self {
+            RequestError::InvalidMultibulkLength => b"-ERR Protocol error: invalid multibulk length\r\n",
+            RequestError::UnauthenticatedMultibulkLength => {
+                b"-ERR Protocol error: unauthenticated multibulk length\r\n"
+            }
+            RequestError::MultibulkCountTooBig => b"-ERR Protocol error: too big mbulk count string\r\n",
+            RequestError::InvalidBulkLength => b"-ERR Protocol error: invalid bulk length\r\n",
+            RequestError::UnauthenticatedBulkLength => b"-ERR Protocol error: unauthenticated bulk length\r\n",
+            RequestError::BulkCountTooBig => b"-ERR Protocol error: too big bulk count string\r\n",
+            RequestError::ExpectedDollar(got) => {
+                // The server maps line ends to blanks, since they would end the error.
+                let got = if matches!(got, b'\r' | b'\n') { b' ' } else { *got };
+                let mut line = b"-ERR Protocol error: expected '$', got '".to_vec();
+                line.extend_from_slice(&[got, b'\'', b'\r', b'\n']);
+                return Some(Cow::Owned(line));
+            }
+            RequestError::InlineTooBig => b"-ERR Protocol error: too big inline request\r\n",
+            RequestError::UnbalancedQuotes => b"-ERR Protocol error: unbalanced quotes in request\r\n",
+            RequestError::CrossProtocol => return None,
+        };
+        Some(Cow::Borrowed(line))
+    }
+}
+
+/// Refuses what the server takes for a browser that was tricked: a first word `POST` or `Host:`, in any case, up to a
+/// NUL byte (`processCommand` in server.c).
+pub(super) fn refuse_cross_protocol(args: Args<'_>) -> Result<(), RequestError> {
+    let name = args.get(0).unwrap_or_default();
+    if !matches!(name.first(), Some(b'p' | b'P' | b'h' | b'H')) {
+        return Ok(());
+    }
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
+        return Err(RequestError::CrossProtocol);
+    }
+    Ok(())
+}

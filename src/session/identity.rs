@@ -1,0 +1,110 @@
+//! Who the client is, as far as the server has confirmed it: user, name, database, protocol. Changes only on the
+//! server's OK. Checks no password.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::event::{ConnectionId, RuleIndex};
+use crate::lock::owner::{self, Derived};
+use crate::lock::rule::{OwnerPart, Rules};
+use crate::resp::Resp;
+
+/// The client's end of the connection, known from its socket.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// Over TCP: the address.
+    pub address: Option<IpAddr>,
+    /// Over a unix socket: the process, if its credentials could be read.
+    pub process: Option<Arc<str>>,
+}
+
+/// Who the client is.
+pub(super) struct Identity {
+    pub connection: ConnectionId,
+    pub peer: Peer,
+    pub user: Bytes,
+    pub name: Bytes,
+    pub database: u32,
+    pub resp: Resp,
+    /// One owner for each rule, derived when first needed.
+    owners: Vec<Option<Derived>>,
+}
+
+/// What a command will change, once the server has said OK.
+#[derive(Debug)]
+pub(super) enum Change {
+    User(Bytes),
+    Name(Bytes),
+    Database(u32),
+    Hello {
+        resp: Option<Resp>,
+        user: Option<Bytes>,
+        name: Option<Bytes>,
+    },
+    Reset,
+}
+
+const DEFAULT_USER: Bytes = Bytes::from_static(b"default");
+
+impl Identity {
+    pub(super) fn new(connection: ConnectionId, peer: Peer) -> Self {
+        Identity {
+            connection,
+            peer,
+            user: DEFAULT_USER,
+            name: Bytes::new(),
+            database: 0,
+            resp: Resp::Two,
+            owners: Vec::new(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, change: Change) {
+        match change {
+            Change::User(user) => self.user = user,
+            Change::Name(name) => self.name = name,
+            Change::Database(database) => self.database = database,
+            Change::Hello { resp, user, name } => {
+                self.resp = resp.unwrap_or(self.resp);
+                self.user = user.unwrap_or_else(|| self.user.clone());
+                self.name = name.unwrap_or_else(|| self.name.clone());
+            }
+            Change::Reset => {
+                self.user = DEFAULT_USER;
+                self.name = Bytes::new();
+                self.database = 0;
+                self.resp = Resp::Two;
+            }
+        }
+        self.owners.clear();
+    }
+
+    /// The owner that this client is under a rule.
+    pub(super) fn owner(&mut self, rules: &Rules, index: RuleIndex) -> Derived {
+        let place = usize::from(index.0);
+        if self.owners.len() <= place {
+            self.owners.resize_with(place + 1, || None);
+        }
+        if let Some(Some(known)) = self.owners.get(place) {
+            return known.clone();
+        }
+        let derived = self.derive(&rules.rule(index).owner);
+        if let Some(slot) = self.owners.get_mut(place) {
+            *slot = Some(derived.clone());
+        }
+        derived
+    }
+
+    fn derive(&self, parts: &[OwnerPart]) -> Derived {
+        let who = owner::Identity {
+            connection: &self.connection,
+            address: self.peer.address,
+            process: self.peer.process.as_deref(),
+            client_name: &self.name,
+            user: &self.user,
+        };
+        owner::derive(parts, &who)
+    }
+}

@@ -1,0 +1,218 @@
+//! Commands on lock keys: who asks, under which rule, and what is sent in place of the command. What an operation means
+//! and how it is decided stands in the lock module; this only hands it over and notes what will come back.
+
+use bytes::{Bytes, BytesMut};
+
+use super::Session;
+use super::pending::{Expect, Script, Special};
+use super::policy::Witnessed;
+use super::requests::{Request, Taken};
+use crate::command::{self, Role, Row};
+use crate::event::Time;
+use crate::lock::call::{self, Answer, Call, Context, How, Plan, Subject};
+use crate::lock::observe;
+use crate::lock::owner::Bound;
+use crate::lock::rule::Mode;
+use crate::lock::script;
+use crate::resp::Resp;
+
+impl Session {
+    /// A command that can be a lock operation.
+    pub(super) fn lock_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
+        let Some(mode) = self.strictest(row, request) else {
+            return self.forward(request, false);
+        };
+        if self.listens_only() {
+            return self.forward(request, false);
+        }
+        if self.pending.iter().any(|pending| pending.is_subscription()) {
+            // Whether the server will take ordinary commands is not known before it has answered.
+            return Taken::NotYet;
+        }
+        let subjects = self.subjects(row, request, mode);
+        if mode == Mode::Observe {
+            return self.observe(row, request, subjects);
+        }
+        let Role::Lock(idiom) = row.role else {
+            return self.forward(request, false);
+        };
+        let keys: Vec<usize> = command::keys(row, request.args).collect();
+        let target = command::target(row, request.args);
+        let spelled = call::Request {
+            idiom,
+            args: request.args,
+            keys: &keys,
+            target,
+        };
+        match call::plan(&spelled, subjects, &self.context()) {
+            Plan::Forward => self.forward(request, false),
+            Plan::SelfChecked(subjects) => self.self_checked(request, subjects),
+            Plan::Call(call) => self.call(request, call),
+        }
+    }
+
+    /// A script of the client with lock keys among its keys: taken at its word, and the records brought in line.
+    pub(super) fn script_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
+        match self.strictest(row, request) {
+            Some(Mode::Enforce) if !self.listens_only() => {
+                let subjects = self.subjects(row, request, Mode::Enforce);
+                self.self_checked(request, subjects)
+            }
+            Some(Mode::Observe) => {
+                let subjects = self.subjects(row, request, Mode::Observe);
+                self.observe(row, request, subjects)
+            }
+            _ => self.forward(request, false),
+        }
+    }
+
+    /// In RESP2 a subscribed client may not do much else; the server says so better than we could.
+    fn listens_only(&self) -> bool {
+        self.identity.resp == Resp::Two && self.subscriptions.any()
+    }
+
+    /// The strictest mode among the command's lock keys; `None` without lock keys.
+    fn strictest(&self, row: &Row, request: &Request<'_>) -> Option<Mode> {
+        let rules = &self.policy.rules;
+        let mut found = None;
+        for index in command::keys(row, request.args) {
+            let rule = request.args.get(index).and_then(|key| rules.find(key));
+            match rule.map(|rule| rules.rule(rule).mode) {
+                Some(Mode::Enforce) => return Some(Mode::Enforce),
+                Some(Mode::Observe) => found = Some(Mode::Observe),
+                Some(Mode::Off) | None => {}
+            }
+        }
+        found
+    }
+
+    /// The lock keys of the command whose rules have this mode, and who asks for each.
+    fn subjects(&mut self, row: &Row, request: &Request<'_>, mode: Mode) -> Vec<Subject> {
+        let mut subjects = Vec::new();
+        for index in command::keys(row, request.args) {
+            let Some(key) = request.args.get(index) else { continue };
+            let Some(rule) = self.policy.rules.find(key) else {
+                continue;
+            };
+            if self.policy.rules.rule(rule).mode != mode {
+                continue;
+            }
+            let owner = self.identity.owner(&self.policy.rules, rule).owner;
+            let token = (self.policy.mint)();
+            subjects.push(Subject {
+                argument: index,
+                key: Bytes::copy_from_slice(key),
+                rule,
+                owner,
+                token,
+            });
+        }
+        subjects
+    }
+
+    pub(super) fn context(&self) -> Context<'_> {
+        Context {
+            rules: self.policy.rules.list(),
+            connection: &self.identity.connection,
+            features: self.policy.features,
+            prefix: &self.policy.prefix,
+            database: self.identity.database,
+        }
+    }
+
+    /// Sends a lock script in place of the command.
+    pub(super) fn call(&mut self, request: &Request<'_>, call: Box<Call>) -> Taken {
+        // A lone command goes by the script's hash and holds back what follows; anything else goes with the text, so
+        // that the server cannot answer NOSCRIPT in the middle of a pipeline.
+        let lone =
+            self.pending.is_empty() && !request.more && !self.in_transaction && !self.replies_off && !self.skip_next;
+        let sent_as_sha = if lone {
+            let mut bytes = BytesMut::new();
+            call.encode(request.args, How::EvalSha, &mut bytes);
+            self.to_upstream.extend_from_slice(&bytes);
+            self.gated = true;
+            Some(bytes.freeze())
+        } else {
+            call.encode(request.args, How::Eval, &mut self.to_upstream);
+            None
+        };
+        let special = Special::Script(Script { call, sent_as_sha });
+        self.expect(request, Expect::Special(Box::new(special)), false, true);
+        Taken::Yes
+    }
+
+    /// Sends the command as it came, and right behind it a reconcile whose answer nobody sees.
+    fn self_checked(&mut self, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
+        let skipped = self.skip_next;
+        self.to_upstream.extend_from_slice(request.raw);
+        self.expect(request, Expect::Forward, false, true);
+        if skipped {
+            // One command goes unanswered; ours behind it would be answered, so it is skipped likewise.
+            crate::resp::encode::command(&mut self.to_upstream, [b"CLIENT".as_slice(), b"REPLY", b"SKIP"]);
+            self.skip_next = true;
+        }
+        let call = Call::reconcile(subjects, &self.context());
+        call.encode(request.args, How::Eval, &mut self.to_upstream);
+        self.expect(
+            request,
+            Expect::Special(Box::new(Special::Reconcile(Box::new(call)))),
+            false,
+            true,
+        );
+        Taken::Yes
+    }
+
+    fn observe(&mut self, row: &Row, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
+        let Role::Lock(idiom) = row.role else {
+            return self.forward(request, false);
+        };
+        let keys: Vec<usize> = command::keys(row, request.args).collect();
+        let target = command::target(row, request.args);
+        let spelled = call::Request {
+            idiom,
+            args: request.args,
+            keys: &keys,
+            target,
+        };
+        match observe::observe(&spelled, subjects, &self.context()) {
+            None => self.forward(request, false),
+            Some(observation) => {
+                self.to_upstream.extend_from_slice(request.raw);
+                self.expect(
+                    request,
+                    Expect::Special(Box::new(Special::Observed(observation))),
+                    false,
+                    true,
+                );
+                Taken::Yes
+            }
+        }
+    }
+
+    /// A lock script's answer, told to everybody who wants to know.
+    pub(super) fn witness(&mut self, call: &Call, answer: Answer<'_>, now: Time) {
+        let mut events = Vec::new();
+        call.events(answer, now, self.identity.database, &mut events);
+        for event in events {
+            // An owner derived under an identity that has changed since cannot be told to end with its connection.
+            let derived = self.identity.owner(&self.policy.rules, event.rule);
+            let bound = if derived.owner == event.owner {
+                derived.bound
+            } else {
+                Bound::Free
+            };
+            self.events.push(Witnessed { event, bound });
+        }
+    }
+}
+
+/// The same call again, with the script's text in place of its hash. `sent` is what [`Session::call`] sent.
+pub(super) fn resend_with_text(sent: &[u8], script: script::Script, out: &mut BytesMut) {
+    // `*N\r\n`, then `$7\r\nEVALSHA\r\n$40\r\n` and the hash with its line end, then what stays as it is.
+    const BEHIND_HEADER: usize = 13 + 5 + 42;
+    let header = memchr::memchr(b'\n', sent).map_or(0, |end| end + 1);
+    out.extend_from_slice(sent.get(..header).unwrap_or_default());
+    crate::resp::encode::bulk(out, b"EVAL");
+    crate::resp::encode::bulk(out, script.text().as_bytes());
+    out.extend_from_slice(sent.get(header + BEHIND_HEADER..).unwrap_or_default());
+}

@@ -1,0 +1,134 @@
+//! What the session still expects from the server: one entry for each request, in order, and how its answer is to be
+//! read. Decided on the way in; nothing is looked up again when the answer comes. Holds no logic.
+
+use bytes::Bytes;
+
+use crate::command::{Channels, CommandId};
+use crate::event::{Owner, RuleIndex, Time};
+use crate::lock::call::Call;
+use crate::lock::observe::Observation;
+use crate::session::identity::Change;
+
+/// One request that was sent, or answered out of turn, and whose answer has not left yet.
+pub(super) struct Pending {
+    /// Which command, for the metrics.
+    pub command: CommandId,
+    /// It was a lock operation, for the metrics.
+    pub lock: bool,
+    /// The answer may be long in coming: if the client leaves, the upstream connection goes at once.
+    pub blocking: bool,
+    /// It was sent while a transaction was believed open: `+QUEUED` moves `expect` into the transaction.
+    pub queued: bool,
+    /// When the request was complete.
+    pub received: Time,
+    /// When it was sent on.
+    pub sent: Time,
+    /// How the answer is read.
+    pub expect: Expect,
+}
+
+/// How an answer is read.
+pub(super) enum Expect {
+    /// One reply, passed on as it is.
+    Forward,
+    /// Anything else.
+    Special(Box<Special>),
+}
+
+/// Every other way to read an answer.
+pub(super) enum Special {
+    /// A lock script: the report is taken off, the rest is the client's.
+    Script(Script),
+    /// A reconcile: the report is taken off, the rest is swallowed.
+    Reconcile(Box<Call>),
+    /// Passed on; the observatory hears of it.
+    Observed(Box<Observation>),
+    /// The answer is ours and waits for its turn; the server was not asked.
+    Local(Bytes),
+    /// No answer comes (`CLIENT REPLY OFF`, `SKIP`), but inside a transaction EXEC will count it.
+    Unanswered(Expect),
+    /// The server's answer is replaced by ours, an error only if `errors_too`.
+    Replace {
+        /// Our answer.
+        bytes: Bytes,
+        /// The server was made to fail on purpose.
+        errors_too: bool,
+    },
+    /// Passed on; if it is no error, the session's identity changes.
+    Identity(Change),
+    /// `MULTI`.
+    Multi,
+    /// `EXEC`: each element is read as its command asked.
+    Exec,
+    /// `DISCARD`.
+    Discard,
+    /// Acknowledgements of a subscription command, or a single error.
+    Acknowledge(Acknowledge),
+    /// `SYNC`, `PSYNC`: unless refused, what follows is a stream of raw bytes in both directions.
+    Replication,
+    /// `MONITOR`: after `+OK` a stream of lines.
+    Monitor,
+    /// Record keys are left out of the answer.
+    Filter(Listing),
+    /// Our own `CLIENT REPLY ON`, sent ahead to learn whether the client may switch replies off.
+    ReplyProbe {
+        /// The client's request.
+        request: Bytes,
+        /// `OFF`; else `SKIP`.
+        off: bool,
+    },
+    /// Passed on; the shell is told if it is no error.
+    Notice(Notice),
+    /// `WATCH` or `UNWATCH`: passed on; the keeper is told of lock keys.
+    Watch(Vec<Bytes>),
+}
+
+/// A lock script under way.
+pub(super) struct Script {
+    /// What it means.
+    pub call: Box<Call>,
+    /// It went as EVALSHA: the bytes that were sent, should the server not know the script.
+    pub sent_as_sha: Option<Bytes>,
+}
+
+/// Acknowledgements still to come.
+pub(super) struct Acknowledge {
+    /// Which family of subscriptions.
+    pub channels: Channels,
+    /// How many; `None`: as many as are subscribed when its turn comes, at least one.
+    pub left: Option<u64>,
+}
+
+/// The answers that list keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// An array of keys.
+    Keys,
+    /// A cursor and an array of keys.
+    Scan,
+}
+
+/// What the shell has to hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The server's script cache was emptied: load ours again.
+    ScriptsFlushed,
+    /// The client is, from here on, this owner under this rule. Told only where a rule asks who is connected.
+    Owner {
+        /// The rule.
+        rule: RuleIndex,
+        /// The owner.
+        owner: Owner,
+    },
+    /// `FLUSHDB`, `FLUSHALL` or `SWAPDB` went through: leases may be gone or in another database.
+    DataFlushed(&'static str),
+    /// The client watches, or no longer watches, a lock key.
+    Watching {
+        /// The database.
+        database: u32,
+        /// The lock key.
+        key: Bytes,
+        /// Begins or ends.
+        on: bool,
+    },
+}

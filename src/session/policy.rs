@@ -1,0 +1,60 @@
+//! What a session goes by and does not decide itself: the rules, what the server can do, where owner tokens come from.
+//! Shared by all sessions, replaced as a whole.
+
+use std::fmt;
+
+use crate::event::{Event, RuleIndex, Token};
+use crate::lock::call::Features;
+use crate::lock::observe::{Observation, Reply};
+use crate::lock::owner::Bound;
+use crate::lock::rule::{Mode, Rule, Rules};
+
+/// What a session goes by.
+pub struct Policy {
+    /// The lock rules.
+    pub rules: Rules,
+    /// What record keys begin with; the same as in `rules`.
+    pub prefix: Box<str>,
+    /// What the server can do.
+    pub features: Features,
+    /// Draws a fresh owner token. Randomness lives in the shell.
+    pub mint: Box<dyn Fn() -> Token + Send + Sync>,
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("rules", &self.rules)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Policy {
+    /// The rules that ask whether their locks' owners are connected.
+    pub(super) fn attentive_rules(&self) -> impl Iterator<Item = RuleIndex> + '_ {
+        let attentive = |rule: &Rule| rule.mode == Mode::Enforce && (rule.renew || rule.release_on_disconnect);
+        (0..=u16::MAX)
+            .zip(self.rules.list())
+            .filter(move |(_, rule)| attentive(rule))
+            .map(|(index, _)| RuleIndex(index))
+    }
+}
+
+/// An event and what its owner is bound to.
+#[derive(Clone, Debug)]
+pub struct Witnessed {
+    /// What happened.
+    pub event: Event,
+    /// Whether the owner ends with its connection or process.
+    pub bound: Bound,
+}
+
+/// A command under an observe rule, and what the server answered.
+#[derive(Debug)]
+pub struct Observed {
+    /// What was asked.
+    pub observation: Box<Observation>,
+    /// What came back.
+    pub reply: Reply,
+}

@@ -1,0 +1,291 @@
+//! The way in: requests are cut out of the client's bytes, looked at once, and sent on with a note of how their answer
+//! is to be read. Does not know what an answer looks like.
+
+use bytes::Bytes;
+
+use super::pending::{Expect, Pending, Special};
+use super::{BUFFER_LIMIT, PENDING_LIMIT, STREAM_FROM, Session, Stage};
+use crate::command::{self, CommandId, Role, Row};
+use crate::event::Time;
+use crate::resp::request::{RequestError, Scanned};
+use crate::resp::{Args, texts};
+
+/// A request as it came, and what the table knows of it.
+pub(super) struct Request<'a> {
+    /// The bytes as they came.
+    pub raw: &'a [u8],
+    /// Its arguments.
+    pub args: Args<'a>,
+    /// Which command.
+    pub id: CommandId,
+    /// More bytes of the client stand behind it.
+    pub more: bool,
+    /// When it was complete.
+    pub now: Time,
+}
+
+/// What became of a request.
+#[derive(PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is on its way.
+    Yes,
+    /// It has to wait until every answer due has come.
+    NotYet,
+}
+
+impl Session {
+    /// Takes what requests it can from `input` and returns how many bytes that were.
+    pub(super) fn take_requests(&mut self, input: &[u8], now: Time) -> usize {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        let mut at = 0;
+        while self.may_take() {
+            let rest = input.get(at..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            if self.raw {
+                self.to_upstream.extend_from_slice(rest);
+                at = input.len();
+                break;
+            }
+            if self.streaming {
+                match scanner.scan_stream(rest) {
+                    Ok(step) => {
+                        self.to_upstream
+                            .extend_from_slice(rest.get(..step.taken).unwrap_or_default());
+                        at += step.taken;
+                        if step.done {
+                            self.streaming = false;
+                            self.stamp_streamed(now);
+                            scanner.next();
+                        } else if step.taken == 0 {
+                            break;
+                        }
+                    }
+                    Err(error) => self.broken(&error, now),
+                }
+                continue;
+            }
+            match scanner.scan(rest) {
+                Ok(Scanned::NeedMore) => {
+                    at += self.begin_stream(&mut scanner, rest, now);
+                    break;
+                }
+                Ok(Scanned::Empty { len }) => {
+                    self.to_upstream.extend_from_slice(rest.get(..len).unwrap_or_default());
+                    at += len;
+                    scanner.next();
+                }
+                Ok(Scanned::Request { len }) => {
+                    let raw = rest.get(..len).unwrap_or_default();
+                    let taken = self.take_request(raw, scanner.args(raw), rest.len() > len, now);
+                    if taken == Taken::NotYet {
+                        self.gated = true;
+                        break;
+                    }
+                    at += len;
+                    scanner.next();
+                }
+                Err(error) => self.broken(&error, now),
+            }
+        }
+        self.scanner = scanner;
+        at
+    }
+
+    fn may_take(&self) -> bool {
+        let gate_open = !self.gated || self.pending.is_empty();
+        gate_open
+            && !matches!(self.stage, Stage::Ended { .. })
+            && self.accepts_requests()
+            && self.to_upstream.len() < BUFFER_LIMIT
+            && self.pending.len() < PENDING_LIMIT
+    }
+
+    /// Requests that came before the end of the stream still count; those behind a QUIT or an error do not.
+    fn accepts_requests(&self) -> bool {
+        !self.deaf && (!self.leaving || self.streaming || self.in_transaction)
+    }
+
+    /// The client broke the protocol: it hears what the server would have said, after its answers due, and no more.
+    fn broken(&mut self, error: &RequestError, now: Time) {
+        if let Some(line) = error.reply() {
+            self.answer_locally(CommandId::OTHER, Bytes::copy_from_slice(line.as_ref()), now);
+        }
+        self.deaf = true;
+        self.stage = Stage::Draining;
+    }
+
+    fn take_request(&mut self, raw: &[u8], args: Args<'_>, more: bool, now: Time) -> Taken {
+        self.gated = false;
+        let Some(name) = args.get(0) else {
+            self.to_upstream.extend_from_slice(raw);
+            return Taken::Yes;
+        };
+        let (id, row) = command::lookup(name);
+        let request = Request {
+            raw,
+            args,
+            id,
+            more,
+            now,
+        };
+        match row {
+            Some(row) if command::arity_ok(row, args.len()) => self.dispatch(row, &request),
+            // Unknown to us, or wrong: the server knows what to say.
+            _ => self.forward(&request, false),
+        }
+    }
+
+    fn dispatch(&mut self, row: &'static Row, request: &Request<'_>) -> Taken {
+        if self.policy.rules.any_enforce() && self.names_record(row, request) {
+            return self.refuse(request, texts::RECORD_KEY);
+        }
+        match row.role {
+            Role::Forward => self.forward(request, false),
+            Role::Blocking => self.forward(request, !self.in_transaction && command::may_wait(row, request.args)),
+            Role::Lock(_) => self.lock_command(row, request),
+            Role::Eval => self.script_command(row, request),
+            Role::Keys | Role::Scan => self.listing(row.role, request),
+            Role::Subscribe(_) | Role::Unsubscribe(_) => self.subscription(row.role, request),
+            Role::Multi => self.open_transaction(request),
+            Role::Exec | Role::Discard => self.close_transaction(row.role, request),
+            Role::Watch | Role::Unwatch => self.watch(row, request),
+            Role::Auth | Role::Hello | Role::Reset | Role::Select => self.change_identity(row.role, request),
+            Role::Client => self.client_command(request),
+            Role::Script => self.script_admin(request),
+            Role::Flush | Role::SwapDb => self.flush(request),
+            Role::Monitor => self.special(request, Special::Monitor),
+            Role::Quit => self.quit(request),
+            Role::Replication => self.replication(request),
+            Role::Lockward => self.own_command(request),
+        }
+    }
+
+    fn names_record(&self, row: &Row, request: &Request<'_>) -> bool {
+        let rules = &self.policy.rules;
+        command::keys(row, request.args)
+            .filter_map(|index| request.args.get(index))
+            .any(|key| rules.is_record(key))
+    }
+
+    /// Sends the request on as it came; one reply will come back as it is.
+    pub(super) fn forward(&mut self, request: &Request<'_>, blocking: bool) -> Taken {
+        self.to_upstream.extend_from_slice(request.raw);
+        self.expect(request, Expect::Forward, blocking, false);
+        Taken::Yes
+    }
+
+    /// Sends the request on as it came; its answer is read specially.
+    pub(super) fn special(&mut self, request: &Request<'_>, special: Special) -> Taken {
+        self.to_upstream.extend_from_slice(request.raw);
+        self.expect(request, Expect::Special(Box::new(special)), false, false);
+        Taken::Yes
+    }
+
+    /// Notes what the answer to a request that was just sent will be.
+    pub(super) fn expect(&mut self, request: &Request<'_>, expect: Expect, blocking: bool, lock: bool) {
+        let mut expect = expect;
+        if std::mem::take(&mut self.skip_next) || self.replies_off {
+            if !self.in_transaction {
+                return;
+            }
+            expect = Expect::Special(Box::new(Special::Unanswered(expect)));
+        }
+        self.blocking += usize::from(blocking);
+        let queued = self.in_transaction && !matches!(&expect, Expect::Special(s) if !s.can_queue());
+        self.pending.push_back(Pending {
+            command: request.id,
+            lock,
+            blocking,
+            queued,
+            received: request.now,
+            sent: request.now,
+            expect,
+        });
+        self.settle_unanswered();
+    }
+
+    /// Answers by ourselves, in turn.
+    pub(super) fn answer_locally(&mut self, id: CommandId, bytes: Bytes, now: Time) {
+        if std::mem::take(&mut self.skip_next) || self.replies_off {
+            return;
+        }
+        let expect = Expect::Special(Box::new(Special::Local(bytes)));
+        self.pending.push_back(Pending {
+            command: id,
+            lock: false,
+            blocking: false,
+            queued: false,
+            received: now,
+            sent: now,
+            expect,
+        });
+        self.settle_unanswered();
+    }
+
+    /// Refuses a request with an error of ours. Inside a transaction the server is made to fail too, so that EXEC
+    /// aborts as it would after an error of its own.
+    pub(super) fn refuse(&mut self, request: &Request<'_>, text: &str) -> Taken {
+        let mut line = bytes::BytesMut::new();
+        crate::resp::encode::error(&mut line, text.as_bytes());
+        if self.in_transaction {
+            // No server knows such a command, so none queues it.
+            crate::resp::encode::command(&mut self.to_upstream, [b"LOCKWARD.REFUSED".as_slice()]);
+            let special = Special::Replace {
+                bytes: line.freeze(),
+                errors_too: true,
+            };
+            self.expect(request, Expect::Special(Box::new(special)), false, false);
+        } else {
+            self.answer_locally(request.id, line.freeze(), request.now);
+        }
+        Taken::Yes
+    }
+
+    /// Begins to stream a long request whose keys are known and concern nobody. Returns the bytes taken.
+    fn begin_stream(&mut self, scanner: &mut crate::resp::request::RequestScanner, rest: &[u8], now: Time) -> usize {
+        if rest.len() < STREAM_FROM || scanner.inline() {
+            return 0;
+        }
+        let args = scanner.args(rest);
+        let Some(name) = args.get(0) else { return 0 };
+        let (id, row) = command::lookup(name);
+        let Some(row) = row else { return 0 };
+        let plain = matches!(row.role, Role::Forward | Role::Lock(_));
+        if !plain || !command::early(row, args, scanner.announced()) || self.concerns_us(row, args) {
+            return 0;
+        }
+        let len = scanner.looked_at();
+        let raw = rest.get(..len).unwrap_or_default();
+        self.gated = false;
+        self.forward(
+            &Request {
+                raw,
+                args,
+                id,
+                more: true,
+                now,
+            },
+            false,
+        );
+        scanner.stream();
+        self.streaming = true;
+        len
+    }
+
+    fn concerns_us(&self, row: &Row, args: Args<'_>) -> bool {
+        let rules = &self.policy.rules;
+        command::keys(row, args)
+            .filter_map(|index| args.get(index))
+            .any(|key| rules.is_record(key) || rules.find(key).is_some())
+    }
+
+    /// A streamed request's time begins when its last byte came.
+    fn stamp_streamed(&mut self, now: Time) {
+        if let Some(last) = self.pending.back_mut() {
+            last.received = now;
+            last.sent = now;
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Answers that are not passed on as they are: what the first line of each says, and what becomes of the rest.
+
+use bytes::Bytes;
+
+use super::answers::{Begun, Elements, Sink, Whose};
+use super::pending::{Expect, Notice, Script, Special};
+use super::{Session, answers::Kept, locks};
+use crate::event::Time;
+use crate::lock::call::{Answer, Call};
+use crate::lock::observe::Reply;
+use crate::resp::{encode, texts};
+use crate::session::identity::Change;
+use crate::session::policy::Observed;
+
+/// Longest first line that is waited for; what is longer is passed on unread.
+const LINE_LIMIT: usize = 64 * 1024;
+
+impl Special {
+    /// Whether a transaction queues the command instead of doing it at once.
+    pub(super) fn can_queue(&self) -> bool {
+        match self {
+            Special::Multi | Special::Exec | Special::Discard | Special::Local(_) | Special::ReplyProbe { .. } => false,
+            Special::Identity(change) => !matches!(change, Change::Reset),
+            Special::Unanswered(Expect::Special(inner)) => inner.can_queue(),
+            _ => true,
+        }
+    }
+}
+
+/// The first line of a frame without its line end.
+fn first_line(rest: &[u8]) -> Option<&[u8]> {
+    let window = rest.get(..rest.len().min(LINE_LIMIT)).unwrap_or_default();
+    match memchr::memchr(b'\n', window) {
+        Some(end) => Some(window.get(..end.saturating_sub(1)).unwrap_or_default()),
+        None if rest.len() >= LINE_LIMIT => Some(window),
+        None => None,
+    }
+}
+
+impl Session {
+    /// The frame at `rest` answers something special, or perhaps `+QUEUED`.
+    pub(super) fn begin_special(&mut self, rest: &[u8], now: Time) -> Begun {
+        let Some(line) = first_line(rest) else {
+            return Begun::NeedMore;
+        };
+        if self.front_is_queued() && line == b"+QUEUED" {
+            return self.queued();
+        }
+        let Some(expect) = self.current_mut() else {
+            return self.sink_to(Sink::Pass(Whose::Nobody), 0);
+        };
+        match std::mem::replace(expect, Expect::Forward) {
+            Expect::Forward => self.sink_to(Sink::Pass(Whose::Front), 0),
+            Expect::Special(special) => self.read_special(*special, line, rest, now),
+        }
+    }
+
+    fn queued(&mut self) -> Begun {
+        let Some(expect) = self.current_mut() else {
+            return self.sink_to(Sink::Pass(Whose::Nobody), 0);
+        };
+        let expect = std::mem::replace(expect, Expect::Forward);
+        let ours = matches!(&expect, Expect::Special(special) if matches!(**special, Special::Reconcile(_)));
+        self.transaction.push(expect);
+        self.sink_to(
+            if ours {
+                Sink::Drop(Whose::Front)
+            } else {
+                Sink::Pass(Whose::Front)
+            },
+            0,
+        )
+    }
+
+    fn read_special(&mut self, special: Special, line: &[u8], rest: &[u8], now: Time) -> Begun {
+        match special {
+            Special::Script(script) => return self.read_script(script, line, rest, now),
+            Special::Reconcile(call) => return self.read_reconcile(call, line, rest, now),
+            Special::Exec => return self.read_exec(line),
+            Special::Filter(listing) if line.first() == Some(&b'*') => {
+                return self.sink_to(Sink::Keep(Kept::Listing(listing)), 0);
+            }
+            Special::Replace { bytes, errors_too } if errors_too || !self.error => {
+                self.to_downstream.extend_from_slice(&bytes);
+                self.error |= errors_too;
+                return self.sink_to(Sink::Drop(Whose::Front), 0);
+            }
+            Special::ReplyProbe { request, off } if !self.error => {
+                self.to_upstream.extend_from_slice(&request);
+                self.replies_off = off;
+                self.skip_next = !off;
+                return self.sink_to(Sink::Drop(Whose::Front), 0);
+            }
+            Special::Observed(observation) => {
+                self.observed.push(Observed {
+                    observation,
+                    reply: observe_reply(line),
+                });
+            }
+            Special::Multi => self.read_multi(line),
+            _ if self.error => {}
+            Special::Identity(change) => self.change(change),
+            Special::Discard => self.transaction_over(),
+            Special::Monitor => self.monitoring = true,
+            Special::Replication => return self.begin_raw(rest),
+            Special::Notice(notice) => self.notices.push(notice),
+            Special::Watch(keys) => self.watching(keys),
+            Special::Acknowledge(_)
+            | Special::Filter(_)
+            | Special::Replace { .. }
+            | Special::ReplyProbe { .. }
+            | Special::Local(_)
+            | Special::Unanswered(_) => {}
+        }
+        self.sink_to(Sink::Pass(Whose::Front), 0)
+    }
+
+    /// A lock script answered: its report is read and taken off, the rest is the client's own answer.
+    fn read_script(&mut self, script: Script, line: &[u8], rest: &[u8], now: Time) -> Begun {
+        let Script { call, sent_as_sha } = script;
+        if line == b"*2" {
+            let Some((report, len)) = report(rest, line.len() + 2) else {
+                return self.put_back(Special::Script(Script { call, sent_as_sha }));
+            };
+            self.witness(&call, Answer::Reported(report), now);
+            return self.sink_to(Sink::Pass(Whose::Front), len);
+        }
+        if line.starts_with(b"-NOSCRIPT")
+            && let Some(sent) = sent_as_sha
+        {
+            // Nothing was done, and nothing of this client is under way behind it: the same call again, with its text.
+            locks::resend_with_text(&sent, call.script(), &mut self.to_upstream);
+            self.put_back(Special::Script(Script {
+                call,
+                sent_as_sha: None,
+            }));
+            return self.sink_to(Sink::Drop(Whose::Nobody), 0);
+        }
+        self.witness(&call, Answer::Plain { first_line: line }, now);
+        if line.starts_with(b"-NOPERM") {
+            encode::error(
+                &mut self.to_downstream,
+                texts::noperm(line.get(1..).unwrap_or_default()).as_bytes(),
+            );
+            return self.sink_to(Sink::Drop(Whose::Front), 0);
+        }
+        self.sink_to(Sink::Pass(Whose::Front), 0)
+    }
+
+    fn read_reconcile(&mut self, call: Box<Call>, line: &[u8], rest: &[u8], now: Time) -> Begun {
+        if line == b"*2" {
+            let Some((report, _)) = report(rest, line.len() + 2) else {
+                return self.put_back(Special::Reconcile(call));
+            };
+            self.witness(&call, Answer::Reported(report), now);
+        }
+        self.put_back(Special::Reconcile(call));
+        self.sink_to(Sink::Drop(Whose::Front), 0)
+    }
+
+    /// The frame cannot be read yet, or is read once more.
+    fn put_back(&mut self, special: Special) -> Begun {
+        if let Some(expect) = self.current_mut() {
+            *expect = Expect::Special(Box::new(special));
+        }
+        Begun::NeedMore
+    }
+
+    fn read_multi(&mut self, line: &[u8]) {
+        if !self.error {
+            self.transaction = Default::default();
+        } else if !line.starts_with(b"-ERR MULTI calls can not be nested") {
+            // Refused: what follows is not queued.
+            self.in_transaction = false;
+        }
+    }
+
+    fn read_exec(&mut self, line: &[u8]) -> Begun {
+        let total = match line.split_first() {
+            Some((b'*', number)) => std::str::from_utf8(number)
+                .ok()
+                .and_then(|text| text.parse::<u64>().ok()),
+            _ => None,
+        };
+        self.watches_over();
+        let Some(total) = total.filter(|_| !self.transaction.is_plain()) else {
+            self.transaction_over();
+            return self.sink_to(Sink::Pass(Whose::Front), 0);
+        };
+        if total != self.transaction.count() || total == 0 {
+            // The server and we disagree on what was queued: nothing can be paired any more.
+            self.end(false);
+            return Begun::NeedMore;
+        }
+        encode::array(&mut self.to_downstream, (total - self.transaction.swallowed()) as usize);
+        let current = self.transaction.take(0).map_or(Expect::Forward, Expect::Special);
+        self.elements = Some(Elements {
+            position: 0,
+            total,
+            current,
+        });
+        Begun::Took(line.len() + 2)
+    }
+
+    /// From here on nothing is a request or a reply any more.
+    fn begin_raw(&mut self, rest: &[u8]) -> Begun {
+        self.raw = true;
+        self.pending.clear();
+        self.blocking = 0;
+        self.to_downstream.extend_from_slice(rest);
+        Begun::Took(rest.len())
+    }
+
+    fn transaction_over(&mut self) {
+        self.transaction = Default::default();
+        self.watches_over();
+    }
+
+    fn change(&mut self, change: Change) {
+        if matches!(change, Change::Reset) {
+            self.monitoring = false;
+            self.subscriptions = Default::default();
+            self.transaction_over();
+        }
+        self.identity.apply(change);
+        self.tell_owners();
+    }
+
+    /// Keys given: the client watches them. None given: it watches nothing any more.
+    fn watching(&mut self, keys: Vec<Bytes>) {
+        if keys.is_empty() {
+            return self.watches_over();
+        }
+        let database = self.identity.database;
+        for key in keys {
+            self.notices.push(Notice::Watching {
+                database,
+                key: key.clone(),
+                on: true,
+            });
+            self.watches.push((database, key));
+        }
+    }
+
+    fn watches_over(&mut self) {
+        for (database, key) in std::mem::take(&mut self.watches) {
+            self.notices.push(Notice::Watching {
+                database,
+                key,
+                on: false,
+            });
+        }
+    }
+}
+
+/// The report of a two-element answer, and where it ends in `rest`. `None` until it has come whole.
+fn report(rest: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let header = rest.get(at..)?;
+    let end = memchr::memchr(b'\n', header)?;
+    let number = header.get(1..end.checked_sub(1)?)?;
+    let len: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
+    let start = at + end + 1;
+    let stop = start.checked_add(len)?;
+    let report = rest.get(start..stop)?;
+    // The line end behind it must be there too.
+    rest.get(stop..stop + 2)?;
+    Some((report, stop + 2))
+}
+
+/// What the observatory needs to know of an answer.
+fn observe_reply(line: &[u8]) -> Reply {
+    match line.split_first() {
+        Some((b'-' | b'!', _)) => Reply::Error,
+        Some((b'+', _)) => Reply::Status,
+        Some((b'_', _)) => Reply::Nil,
+        Some((b'$' | b'*', b"-1")) => Reply::Nil,
+        Some((b':', number)) => {
+            let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
+            number.map_or(Reply::Other, Reply::Integer)
+        }
+        _ => Reply::Other,
+    }
+}

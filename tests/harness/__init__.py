@@ -1,0 +1,1 @@
+"""What the Python tests share: a RESP connection (resp) and the processes they start (processes)."""
