@@ -1,6 +1,6 @@
 //! How long owners wait for locks: from the first refused acquire to the grant, by owner and key. Bounded: at most
-//! [`SHARDS`] times [`SHARD_CAP`] waits at once, each of fixed size (a hash stands for database, key and owner). Not exact by design: beyond the
-//! cap, waits are not measured, and whoever has not asked for [`GIVE_UP_US`] has given up.
+//! [`SHARDS`] times [`SHARD_CAP`] waits at once, each of fixed size (a hash stands for database, key and owner). Not exact
+//! by design: beyond the cap, waits are not measured, and whoever has not asked for [`GIVE_UP_US`] has given up.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
