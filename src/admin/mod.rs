@@ -1,1 +1,136 @@
-//! The HTTP side: metrics, health, one lock, release by force.
+//! The HTTP side: metrics, health, one lock, release by force. It has its powers from a [`Backend`] and knows nothing of
+//! sockets to clients or servers. One request for each connection, everything bounded in size, number and time, so that
+//! nobody can make it hang. No CORS: web pages of other origins get nothing.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+pub mod client;
+mod encoding;
+mod hosts;
+mod routes;
+
+use crate::lock::chore::{Done, Seen};
+
+/// The most connections at once; more wait to be accepted.
+const MAX_CONNECTIONS: usize = 64;
+
+/// For the head of a request to arrive.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// For one connection from accept to close, whatever its peer does.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// For connections to end after the shutdown began.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Before accepting again after a failure, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most bytes of a request's head: holds the longest path that the HTTP library reads (64 KiB).
+const MAX_HEAD: usize = 128 * 1024;
+
+/// A future in a box, as trait objects need it.
+pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
+/// What the admin side can see and do. Errors are sentences for the operator.
+pub trait Backend: Send + Sync + 'static {
+    /// Whether clients should be sent here: the server is reachable and the proxy is not draining. The error is the
+    /// reason.
+    fn ready(&self) -> Result<(), String>;
+
+    /// All metrics in the Prometheus text format.
+    fn metrics_text(&self) -> String;
+
+    /// The name of the rule that makes this key a lock, if one does.
+    fn rule_of(&self, key: &[u8]) -> Option<Arc<str>>;
+
+    /// Reads a lock and its record.
+    fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen>;
+
+    /// Releases whatever holds the lock: [`Done::Freed`] or [`Done::Absent`]. `who` is the address of the operator,
+    /// `why` his reason, printable and short. Must come to its end though the future be dropped late.
+    fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done>;
+
+    /// The rules in force.
+    fn rules(&self) -> serde_json::Value;
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug)]
+struct Peer(SocketAddr);
+
+/// Serves until `shutdown` ends, then gives open connections two seconds. `token` is what calls that change something
+/// must present; if it is empty they are refused. `hosts` are the names by which this address may be called besides IP
+/// literals, `localhost` and names without a dot.
+pub async fn serve(
+    listener: TcpListener,
+    backend: Arc<dyn Backend>,
+    token: String,
+    hosts: Vec<String>,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let router = routes::router(backend, token, &hosts);
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    let accepting = async {
+        while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let router = router.clone();
+                    connections.spawn(async move {
+                        connection(stream, Peer(peer), router).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the admin listener could not accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+            // Forgets the connections that are over.
+            while connections.try_join_next().is_some() {}
+        }
+    };
+    tokio::select! {
+        () = accepting => {}
+        () = shutdown => {}
+    }
+    drop(listener);
+    // What is not over by then is aborted when the set is dropped.
+    let _ = timeout(SHUTDOWN_TIMEOUT, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
+}
+
+async fn connection(stream: TcpStream, peer: Peer, router: Router) {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        TowerToHyperService::new(router.clone()).call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .keep_alive(false)
+        .half_close(true)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    // A peer that breaks off or sends nonsense harms only itself: hyper has answered him if he can be answered.
+    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+}

@@ -1,10 +1,101 @@
-//! The command line: serve, check, demo, release.
+//! The command line: serve, check, demo, release. Reads arguments and configuration, prints, and calls the parts that
+//! do the work.
 
+mod check;
 pub mod demo;
+mod release;
+mod serve;
+mod showcase;
 
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs the program and returns its exit code.
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Loaded};
+
+/// A transparent proxy for Redis and Valkey that lets a client release, extend or overwrite only the lock it holds.
+#[derive(Parser)]
+#[command(name = "lockward", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(flatten)]
+    serve: Serve,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Without a subcommand lockward serves.
+#[derive(Args)]
+struct Serve {
+    #[command(flatten)]
+    source: Source,
+    /// Start a server of its own on a private unix socket (LOCKWARD_SERVER, PATH, or what scripts/get-server fetched).
+    #[arg(long)]
+    with_server: bool,
+}
+
+/// Where the configuration comes from.
+#[derive(Args)]
+struct Source {
+    /// The configuration file; without one the built-in default (config.toml). LOCKWARD_SECTION__KEY variables win.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check the configuration, and with --connect the server, its scripts and the user's rights.
+    Check {
+        #[command(flatten)]
+        source: Source,
+        /// Connect to the server too.
+        #[arg(long)]
+        connect: bool,
+    },
+    /// Play the bug that lockward exists for: straight on a server, then through lockward.
+    Demo,
+    /// Release a lock by force, through the admin address of a running lockward.
+    Release(release::Release),
+}
+
+impl Source {
+    /// The configuration, or the exit code after the errors were shown.
+    fn load(&self) -> Result<Loaded, ExitCode> {
+        Config::load(self.config.as_deref(), std::env::vars()).map_err(|errors| {
+            complain(&errors.to_string());
+            ExitCode::from(2)
+        })
+    }
+}
+
+/// Runs the program and returns its exit code: 0 good, 1 failed, 2 wrong usage or configuration.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => serve::run(&cli.serve),
+        Some(Command::Check { source, connect }) => check::run(&source, connect),
+        Some(Command::Demo) => showcase::run(),
+        Some(Command::Release(release)) => release.run(),
+    };
+    result.unwrap_or_else(|code| code)
+}
+
+/// A line on standard error.
+fn complain(text: &str) {
+    // Nobody is left to tell if that fails.
+    let _ = writeln!(io::stderr(), "lockward: {}", text.trim_end());
+}
+
+/// A line on standard output.
+fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+/// A runtime with one worker for each core.
+fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        complain(&format!("cannot start: {error}"));
+        ExitCode::FAILURE
+    })
 }

@@ -97,11 +97,12 @@ fn places(row: &Row, args: Args<'_>) -> Places {
         Keys::Range { first, last, step } => range(first, last, step, args.len()),
         Keys::NumKeys { at, step } => numbered(args, at.into(), step.into()).unwrap_or(Places::NOWHERE),
         Keys::TargetNumKeys => match numbered(args, 2, 1) {
-            Some(sources) => Places {
+            // The server refuses 0 sources, so the target is not written either.
+            Some(sources) if sources.first < sources.end => Places {
                 alone: Some(1),
                 ..sources
             },
-            None => Places::NOWHERE,
+            _ => Places::NOWHERE,
         },
         Keys::Sort => Places::source_and_target(1, sort_target(args)),
         Keys::GeoRadius { options } => Places::source_and_target(1, geo_target(args, options.into())),

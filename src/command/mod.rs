@@ -7,7 +7,10 @@ pub mod keys;
 pub mod lookup;
 pub mod role;
 pub mod row;
+#[cfg(test)]
+mod sample;
 mod table;
+pub mod waiting;
 
 pub use client::{ClientCall, Hello};
 pub use integer::integer;
@@ -15,3 +18,4 @@ pub use keys::{early, keys, target};
 pub use lookup::{CommandId, count, lookup, name, row};
 pub use role::{Channels, Idiom, Role};
 pub use row::{Keys, Row, Subcommand, arity_ok};
+pub use waiting::may_wait;

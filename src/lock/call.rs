@@ -1,15 +1,22 @@
 //! What a session does with a command that names a lock: forward it, forward it with a reconcile behind it, or send a
 //! script in its place. Reads arguments and writes requests; it never sees a socket and never decides who may do what
 //! (the scripts do, on the server).
+//!
+//! Every script answers a client's command with either a reply that is no array, which is literally the client's, or
+//! an array of two: a report for [`Call::events`], and literally the client's reply.
 
-use bytes::{Bytes, BytesMut};
+mod build;
+mod report;
 
+use bytes::{BufMut, Bytes, BytesMut};
+
+pub use super::features::Features;
+use super::idiom::{self, Kind, Meaning, Write};
+use super::rule::Rule;
+use super::script::Script;
 use crate::command::Idiom;
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token};
 use crate::resp::Args;
-
-use super::rule::Rule;
-use super::script::Script;
 
 /// One lock key of a command, with what the rule says about the caller.
 #[derive(Clone, Debug)]
@@ -26,8 +33,6 @@ pub struct Subject {
     pub token: Token,
 }
 
-pub use super::features::Features;
-
 /// What is the same for every command of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -43,7 +48,7 @@ pub struct Context<'a> {
     pub database: u32,
 }
 
-/// A command that can be a lock operation, as the command table reads it.
+/// A command that can be a lock operation, as the command table reads it. Its arity is right.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// How it spells the operation.
@@ -59,10 +64,10 @@ pub struct Request<'a> {
 /// What to send for a command.
 #[derive(Debug)]
 pub enum Plan {
-    /// The raw bytes: the arity is wrong, or it is no operation on a lease.
+    /// The raw bytes: it is no operation on a lease, or the server is sure to refuse it.
     Forward,
-    /// The raw bytes, and [`Call::reconcile`] behind them in the same write.
-    SelfChecked,
+    /// The raw bytes, and [`Call::reconcile`] for these subjects behind them in the same write.
+    SelfChecked(Vec<Subject>),
     /// A script in its place.
     Call(Box<Call>),
 }
@@ -92,26 +97,51 @@ pub enum Answer<'a> {
 #[derive(Debug)]
 pub struct Call {
     script: Script,
+    keys: Vec<Piece>,
+    argv: Vec<Piece>,
+    subjects: Vec<Subject>,
+    connection: ConnectionId,
+    /// A plain reply that is no error means that the lock is held.
+    acquires: bool,
+}
+
+/// One argument of a script.
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(Bytes),
+    Word(&'static str),
+    /// An argument of the client's command.
+    Argument(usize),
 }
 
 /// Decides what to send for a command on the lock keys `subjects` (those under an enforce rule, in argument order, a
 /// key that is named twice given twice).
 pub fn plan(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Plan {
-    let _ = (request, subjects, context);
-    Plan::Forward
+    let meaning = idiom::read(request, &subjects, context);
+    match meaning {
+        Meaning::Other => Plan::Forward,
+        Meaning::SelfChecked => Plan::SelfChecked(subjects),
+        _ => {
+            let acquires = matches!(
+                meaning,
+                Meaning::Acquire | Meaning::Write(Write { kind: Kind::Acquire, .. })
+            );
+            let mut call = build::call(meaning, request, subjects, context);
+            call.acquires = acquires;
+            Plan::Call(Box::new(call))
+        }
+    }
 }
 
 impl Call {
     /// The reconcile that goes out behind a self-checked command; its answer is only for [`Call::events`].
     pub fn reconcile(subjects: Vec<Subject>, context: &Context<'_>) -> Call {
-        let _ = (subjects, context);
-        Call { script: Script::Reconcile }
+        build::reconcile(subjects, context)
     }
 
     /// `LOCKWARD FENCE key`: the answer is the fencing token as an integer, or nil.
     pub fn fence(subject: Subject, context: &Context<'_>) -> Call {
-        let _ = (subject, context);
-        Call { script: Script::Fence }
+        build::fence(subject, context)
     }
 
     /// Which script it calls.
@@ -119,13 +149,51 @@ impl Call {
         self.script
     }
 
-    /// Appends the request. `args` are the arguments that [`plan`] saw (empty for reconcile and fence).
+    /// Appends the request. `args` are the arguments that [`plan`] saw (not looked at for reconcile and fence).
     pub fn encode(&self, args: Args<'_>, how: How, out: &mut BytesMut) {
-        let _ = (args, how, out);
+        let script = match how {
+            How::Eval => ("EVAL", self.script.text()),
+            How::EvalSha => ("EVALSHA", self.script.sha1()),
+        };
+        encode(script, &self.keys, &self.argv, args, out);
     }
 
     /// Turns the script's answer into events.
     pub fn events(&self, answer: Answer<'_>, at: Time, database: u32, sink: &mut Vec<Event>) {
-        let _ = (answer, at, database, sink);
+        report::events(self, answer, at, database, sink);
     }
+}
+
+/// Appends an EVAL or EVALSHA.
+fn encode(script: (&str, &str), keys: &[Piece], argv: &[Piece], args: Args<'_>, out: &mut BytesMut) {
+    header(b'*', 3 + keys.len() + argv.len(), out);
+    bulk(script.0.as_bytes(), out);
+    bulk(script.1.as_bytes(), out);
+    bulk(keys.len().to_string().as_bytes(), out);
+    for piece in keys.iter().chain(argv) {
+        match piece {
+            Piece::Text(text) => bulk(text, out),
+            Piece::Word(word) => bulk(word.as_bytes(), out),
+            Piece::Argument(index) => bulk(args.get(*index).unwrap_or_default(), out),
+        }
+    }
+}
+
+/// Appends an EVAL of a script on one lock, for lockward's own connection.
+pub(super) fn encode_own(script: Script, prefix: &str, key: &Bytes, argv: &[Bytes], out: &mut BytesMut) {
+    let keys = [Piece::Text(key.clone()), Piece::Text(super::record::record_name(prefix, key))];
+    let argv: Vec<Piece> = argv.iter().cloned().map(Piece::Text).collect();
+    encode(("EVAL", script.text()), &keys, &argv, Args::new(&[], &[]), out);
+}
+
+fn bulk(bytes: &[u8], out: &mut BytesMut) {
+    header(b'$', bytes.len(), out);
+    out.put_slice(bytes);
+    out.put_slice(b"\r\n");
+}
+
+fn header(kind: u8, number: usize, out: &mut BytesMut) {
+    out.put_u8(kind);
+    out.put_slice(number.to_string().as_bytes());
+    out.put_slice(b"\r\n");
 }

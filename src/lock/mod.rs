@@ -5,6 +5,7 @@ pub mod call;
 pub mod chore;
 pub mod features;
 pub mod glob;
+pub mod idiom;
 pub mod keeper;
 pub mod observe;
 pub mod owner;

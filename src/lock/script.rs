@@ -1,5 +1,12 @@
 //! The Lua scripts that make each decision atomic on the server: their texts, put together once from small parts, and
-//! their SHA1 names.
+//! their SHA1 names. What they decide is written a second time, as the model, which a test holds against them.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use sha1::{Digest, Sha1};
+
+use crate::resp::texts;
 
 /// Every script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,17 +25,33 @@ pub enum Script {
     Extend,
     /// `RENAME`, `RENAMENX` of a lock.
     Rename,
+    /// `MIGRATE` of several keys.
+    Migrate,
+    /// `COPY … REPLACE` into another database.
+    CopyAway,
     /// Brings records in line behind a self-checked command.
     Reconcile,
     /// Reads the fencing token.
     Fence,
     /// `DELEX … IFEQ`, `DELIFEQ`, `SET … IFEQ` on servers that lack them.
     Emulate,
+    /// Renewal.
+    Renew,
+    /// Release on disconnect or by force.
+    Free,
+    /// Marks a closed connection.
+    Gone,
+    /// Drops the debts of an owner that has ended.
+    Drop,
+    /// Looks what became of a lease.
+    Check,
+    /// Reads a lock and its record.
+    Inspect,
 }
 
 impl Script {
     /// Every script, for `SCRIPT LOAD`.
-    pub const ALL: [Script; 10] = [
+    pub const ALL: [Script; 18] = [
         Script::Acquire,
         Script::Write,
         Script::MultiWrite,
@@ -36,18 +59,132 @@ impl Script {
         Script::Remove,
         Script::Extend,
         Script::Rename,
+        Script::Migrate,
+        Script::CopyAway,
         Script::Reconcile,
         Script::Fence,
         Script::Emulate,
+        Script::Renew,
+        Script::Free,
+        Script::Gone,
+        Script::Drop,
+        Script::Check,
+        Script::Inspect,
     ];
 
     /// The text that is sent to the server.
     pub fn text(self) -> &'static str {
-        ""
+        SCRIPTS.get(self as usize).map_or("", |script| script.text.as_str())
     }
 
-    /// The SHA1 of the text, 40 lower-case hex digits.
+    /// The SHA1 of the text, 40 lower-case hex digits: how `EVALSHA` names it.
     pub fn sha1(self) -> &'static str {
-        ""
+        SCRIPTS.get(self as usize).map_or("", |script| script.sha1.as_str())
+    }
+
+    /// What it is put together from.
+    fn parts(self) -> &'static [&'static str] {
+        match self {
+            Script::Acquire => &[ACQUIRE_FIRST, LOOK, GRANT, ACQUIRE_THEN],
+            Script::Write => &[LOOK, ROW, GRANT, HELD, WRITE, RUN],
+            Script::MultiWrite => &[LOOK, ROW, GRANT, HELD, MULTI, RUN],
+            Script::Release => &[LOOK, ACCOUNT, RELEASE, RUN],
+            Script::Remove => &[LOOK, ACCOUNT, REFUSAL, REMOVE, RUN],
+            Script::Extend => &[LOOK, ROW, ACCOUNT, REFUSAL, EXTEND, RUN],
+            Script::Rename => &[LOOK, ROW, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, RUN],
+            Script::Migrate => &[LOOK, ACCOUNT, include_str!("scripts/migrate.lua"), RUN],
+            Script::CopyAway => &[LOOK, HELD, include_str!("scripts/away.lua"), RUN],
+            Script::Reconcile => &[LOOK, ROW, RECONCILE, RUN],
+            Script::Fence => &[LOOK, FENCE, RUN],
+            Script::Emulate => &[LOOK, ROW, ACCOUNT, EMULATE, RUN],
+            Script::Renew => &[LOOK, include_str!("scripts/renew.lua"), RUN],
+            Script::Free => &[LOOK, include_str!("scripts/free.lua"), RUN],
+            Script::Gone => &[LOOK, include_str!("scripts/gone.lua"), RUN],
+            Script::Drop => &[LOOK, include_str!("scripts/drop.lua"), RUN],
+            Script::Check => &[LOOK, include_str!("scripts/check.lua"), RUN],
+            Script::Inspect => &[LOOK, include_str!("scripts/inspect.lua"), RUN],
+        }
+    }
+}
+
+const LOOK: &str = include_str!("scripts/look.lua");
+const ACCOUNT: &str = include_str!("scripts/account.lua");
+const ROW: &str = include_str!("scripts/row.lua");
+const GRANT: &str = include_str!("scripts/grant.lua");
+const HELD: &str = include_str!("scripts/held.lua");
+const REFUSAL: &str = include_str!("scripts/refusal.lua");
+const RUN: &str = include_str!("scripts/run.lua");
+const ACQUIRE_FIRST: &str = include_str!("scripts/acquire_first.lua");
+const ACQUIRE_THEN: &str = include_str!("scripts/acquire_then.lua");
+const WRITE: &str = include_str!("scripts/write.lua");
+const MULTI: &str = include_str!("scripts/multi.lua");
+const RELEASE: &str = include_str!("scripts/release.lua");
+const REMOVE: &str = include_str!("scripts/remove.lua");
+const EXTEND: &str = include_str!("scripts/extend.lua");
+const RENAME: &str = include_str!("scripts/rename.lua");
+const RECONCILE: &str = include_str!("scripts/reconcile.lua");
+const FENCE: &str = include_str!("scripts/fence.lua");
+const EMULATE: &str = include_str!("scripts/emulate.lua");
+
+struct Prepared {
+    text: String,
+    sha1: String,
+}
+
+/// In the order of [`Script::ALL`], which is the order of the variants.
+static SCRIPTS: LazyLock<Vec<Prepared>> = LazyLock::new(|| Script::ALL.iter().map(|script| prepare(*script)).collect());
+
+/// The server keeps the text, and hashes it at each EVAL: so without comments and indentation.
+fn prepare(script: Script) -> Prepared {
+    let mut text = String::new();
+    for line in script.parts().iter().flat_map(|part| part.lines()) {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with("--") {
+            text.push_str(&line.replace("@LOCKHELD@", &texts::LOCK_HELD.replace('\'', "\\'")));
+            text.push('\n');
+        }
+    }
+    let mut sha1 = String::with_capacity(40);
+    for byte in Sha1::digest(text.as_bytes()) {
+        let _ = write!(sha1, "{byte:02x}");
+    }
+    Prepared { text, sha1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_the_list_is_the_order_of_the_variants() {
+        for (place, script) in Script::ALL.iter().enumerate() {
+            assert_eq!(*script as usize, place, "{script:?}");
+        }
+    }
+
+    #[test]
+    fn no_script_declares_flags_or_keeps_a_placeholder() {
+        for script in Script::ALL {
+            let text = script.text();
+            assert!(!text.starts_with("#!") && !text.contains('@'), "{script:?}: {text}");
+            assert_eq!(script.sha1().len(), 40, "{script:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_up_needs_no_memory() {
+        for script in [Script::Release, Script::Remove, Script::Extend, Script::Reconcile, Script::Gone, Script::Drop] {
+            for call in ["'SET'", "'HSET'", "'PSETEX'"] {
+                assert!(!script.text().contains(call), "{script:?} uses {call}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_common_scripts_are_small() {
+        for (script, most) in [(Script::Acquire, 6000), (Script::Release, 6000), (Script::Write, 9000)] {
+            let length = script.text().len();
+            assert!(length < most, "{script:?} has {length} bytes");
+        }
     }
 }

@@ -13,6 +13,10 @@ use metrics::{describe_counter, describe_gauge, describe_histogram, with_local_r
 mod catalog;
 mod cells;
 mod kind;
+mod limit;
+mod lock_log;
+pub mod log;
+mod printable;
 mod process;
 mod recorder;
 mod rule;
@@ -21,6 +25,9 @@ mod text;
 mod waits;
 
 pub use kind::LogKind;
+pub(crate) use limit::{Limit, Verdict};
+pub use lock_log::LockLog;
+pub use printable::printable;
 pub use recorder::Recorder;
 pub use rule::RuleSummary;
 pub use shell::{Direction, Side};

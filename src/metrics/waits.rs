@@ -1,5 +1,5 @@
 //! How long owners wait for locks: from the first refused acquire to the grant, by owner and key. Bounded: at most
-//! [`CAP`] waits at once, each of fixed size (a hash stands for database, key and owner). Not exact by design: beyond the
+//! [`SHARDS`] times [`SHARD_CAP`] waits at once, each of fixed size (a hash stands for database, key and owner). Not exact by design: beyond the
 //! cap, waits are not measured, and whoever has not asked for [`GIVE_UP_US`] has given up.
 
 use std::collections::HashMap;
@@ -8,9 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::event::{Event, Time};
 
-/// The most waits that are followed at once.
-pub(super) const CAP: usize = SHARDS * SHARD_CAP;
+/// Waits are spread over so many locks.
 const SHARDS: usize = 16;
+
+/// The most waits that are followed under one lock: 16,384 in all, about 600 KB.
 const SHARD_CAP: usize = 1024;
 
 /// Who was refused and has not asked again for so long waits no more, in microseconds.
@@ -161,7 +162,7 @@ mod tests {
         for number in 0..200_000 {
             waits.refused(&asked(format!("lock:{number}"), "b", 0));
         }
-        assert_eq!(waits.count(Time::default(), 2), [0, CAP as u64]);
+        assert_eq!(waits.count(Time::default(), 2), [0, (SHARDS * SHARD_CAP) as u64]);
         waits.refused(&asked("lock:late".to_owned(), "b", 70_000));
         assert_eq!(waits.count(Time::default().plus_ms(70_000), 2), [0, 1]);
     }

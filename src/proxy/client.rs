@@ -10,10 +10,12 @@ use bytes::{Buf, BytesMut};
 use tokio::io::Interest;
 use tokio::time::{sleep, timeout};
 
+use super::listener::drain_begins;
 use super::shared::Shared;
 use super::stream::Stream;
 use crate::event::ConnectionId;
 use crate::lock::keeper::Closing;
+use crate::metrics::{Direction, Side};
 use crate::resp::{encode, texts};
 use crate::session::{Next, Session};
 
@@ -46,9 +48,9 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
     let upstream = match Stream::connect(&shared.upstream, shared.connect_timeout).await {
         Ok(stream) => stream,
         Err(error) => {
-            shared.metrics.upstream_connect_failed();
             let mut line = BytesMut::new();
-            encode::error(&mut line, &texts::upstream_unreachable(&shared.upstream.to_string(), &error.to_string()));
+            let text = texts::upstream_unreachable(&shared.upstream.to_string(), &error.to_string());
+            encode::error(&mut line, text.as_bytes());
             return say_last(&mut downstream, line).await;
         }
     };
@@ -76,7 +78,6 @@ impl Client {
         let mut draining = self.shared.draining.clone();
         loop {
             self.write();
-            self.hand_over();
             let (read_downstream, read_upstream) = match self.session.next() {
                 Next::Wait { read_downstream, read_upstream } => (read_downstream, read_upstream),
                 Next::Abort => {
@@ -96,7 +97,7 @@ impl Client {
             tokio::select! {
                 ready = wait(&self.downstream, down) => from_client = ready,
                 ready = wait(upstream, up) => from_server = ready,
-                _ = draining.wait_for(|draining| *draining), if !self.session.is_leaving() => self.session.leave(),
+                () = drain_begins(&mut draining), if !self.session.is_leaving() => self.session.leave(),
             }
             // Both may be ready; a try costs little and saves a turn.
             if from_client && read_downstream {
@@ -115,8 +116,8 @@ impl Client {
                 self.session.downstream_ended(self.shared.now());
             }
             Ok(len) => {
-                self.shared.policy_into(&mut self.session);
-                self.shared.metrics.bytes_from_downstream(len);
+                self.session.adopt(&self.shared.policy.load());
+                self.shared.moved(Side::Downstream, Direction::In, len);
                 self.session.receive_downstream(scratch.get(..len).unwrap_or_default(), self.shared.now());
             }
             Err(error) if would_block(&error) => {}
@@ -132,7 +133,7 @@ impl Client {
         SCRATCH.with_borrow_mut(|scratch| match upstream.try_read(scratch) {
             Ok(0) => self.session.upstream_ended(),
             Ok(len) => {
-                self.shared.metrics.bytes_from_upstream(len);
+                self.shared.moved(Side::Upstream, Direction::In, len);
                 self.session.receive_upstream(scratch.get(..len).unwrap_or_default(), self.shared.now());
             }
             Err(error) if would_block(&error) => {}
@@ -143,15 +144,16 @@ impl Client {
     /// Writes out both buffers, as far as the sockets take it, and lets the session go on where that made room.
     fn write(&mut self) {
         loop {
+            // Whoever keeps leases hears of a grant before its client can act on it.
+            self.hand_over();
             let before = (self.session.to_upstream.len(), self.session.to_downstream.len());
             if before == (0, 0) {
                 return;
             }
             if let Some(upstream) = &self.upstream {
-                match flush(upstream, &mut self.session.to_upstream) {
+                if let Moved::Gone = flush(upstream, &mut self.session.to_upstream) {
                     // What the server still said is read first; its end of stream comes by itself.
-                    Moved::Gone => self.session.to_upstream.clear(),
-                    Moved::Done | Moved::Full => {}
+                    self.session.to_upstream.clear();
                 }
             }
             if let Moved::Gone = flush(&self.downstream, &mut self.session.to_downstream) {
@@ -162,6 +164,8 @@ impl Client {
             if before == after {
                 return;
             }
+            self.shared.moved(Side::Upstream, Direction::Out, before.0 - after.0);
+            self.shared.moved(Side::Downstream, Direction::Out, before.1 - after.1);
             self.session.advance(self.shared.now());
         }
     }
@@ -169,12 +173,15 @@ impl Client {
     /// Gives what happened to those who show and keep it.
     fn hand_over(&mut self) {
         for settled in self.session.settled.drain(..) {
-            self.shared.metrics.command(&settled);
+            self.shared.settled(&settled);
         }
         if !self.session.events.is_empty() {
             self.shared.witnessed(&mut self.session.events);
         }
-        for notice in self.session.notices.drain(..) {
+        if !self.session.observed.is_empty() {
+            self.shared.observed(&mut self.session.observed);
+        }
+        for notice in std::mem::take(&mut self.session.notices) {
             self.shared.noticed(self.session.connection(), notice);
         }
     }

@@ -1,3 +1,209 @@
-//! The sockets: listener, one task for each downstream connection, lockward's own upstream connection. Decides nothing.
+//! The sockets: listener, one task for each downstream connection, lockward's own upstream connection. Decides nothing
+//! about commands or locks; it carries bytes to the core and does what the core says.
 
+mod backend;
+mod client;
+mod keeping;
+mod listener;
 pub mod own;
+mod peer;
+mod shared;
+mod stream;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::admin;
+use crate::command;
+use crate::config::{Config, Place};
+use crate::event::Token;
+use crate::lock::chore;
+use crate::lock::features::Features;
+use crate::lock::keeper::{self, Keeper};
+use crate::lock::script::Script;
+use crate::metrics::Metrics;
+use crate::metrics::LockLog;
+use crate::session::Policy;
+use listener::Listener;
+use own::{Codec, Handle, Target};
+use shared::{Parts, Shared};
+
+/// How long clients get to come to a command boundary once a drain was asked for.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
+/// What kept the proxy from starting.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The clients' address cannot be bound.
+    #[error("cannot listen for clients on {place}: {source}")]
+    Listen {
+        /// Where.
+        place: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The admin address cannot be bound.
+    #[error("cannot listen for HTTP on {place}: {source}")]
+    Admin {
+        /// Where.
+        place: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// A proxy that listens, and does not serve yet.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    listener: Listener,
+    limits: listener::Limits,
+    admin: TcpListener,
+    admin_host: String,
+    token: String,
+    drain: watch::Sender<bool>,
+}
+
+impl Proxy {
+    /// Binds both addresses and begins to connect to the server.
+    ///
+    /// # Errors
+    /// An address that cannot be bound.
+    pub async fn bind(config: &Config) -> Result<Proxy, StartError> {
+        let listener = Listener::bind(&config.listen.place)
+            .await
+            .map_err(|source| StartError::Listen { place: config.listen.place.to_string(), source })?;
+        let address = &config.admin.address;
+        let admin = TcpListener::bind((address.host.as_str(), address.port))
+            .await
+            .map_err(|source| StartError::Admin { place: address.to_string(), source })?;
+        let (drain, draining) = watch::channel(false);
+        let metrics = metrics(config);
+        let shared = Arc::new(Shared::new(Parts {
+            policy: Arc::new(policy(config, Features::default())),
+            log: LockLog::new(&rule_names(config), Arc::clone(&metrics)),
+            metrics,
+            own: own(config),
+            upstream: config.upstream.server.place.clone(),
+            connect_timeout: config.upstream.connect_timeout,
+            draining,
+            keeper: Keeper::new(&config.rules, keeper::Limits::default()),
+            instance: Uuid::new_v4().simple().to_string().chars().take(16).collect::<String>().into(),
+            started: Instant::now(),
+        }));
+        let limits = listener::Limits {
+            keep_alive: config.listen.tcp_keepalive,
+            max_connections: config.listen.max_connections,
+        };
+        let token = config.admin.token.as_ref().map_or_else(String::new, |token| token.reveal().to_owned());
+        Ok(Proxy { shared, listener, limits, admin, admin_host: address.host.clone(), token, drain })
+    }
+
+    /// The TCP port for clients; `None` on a unix socket.
+    pub fn port(&self) -> Option<u16> {
+        self.listener.port()
+    }
+
+    /// The TCP port for HTTP.
+    pub fn admin_port(&self) -> Option<u16> {
+        self.admin.local_addr().ok().map(|address| address.port())
+    }
+
+    /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
+    pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
+        let Proxy { shared, listener, limits, admin, admin_host, token, drain } = self;
+        // Scripts and features first: then no client meets a proxy that does not know its server yet.
+        let _ = timeout(config.upstream.connect_timeout, first_contact(&shared, config)).await;
+        let following = tokio::spawn(follow_server(Arc::clone(&shared), config.clone()));
+        let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
+        let mut ending = shared.draining.clone();
+        let until_ended = async move { listener::drain_begins(&mut ending).await };
+        let backend = Arc::new(backend::Admin(Arc::clone(&shared)));
+        let admin = tokio::spawn(admin::serve(admin, backend, token, vec![admin_host], until_ended));
+        let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
+        stop.await;
+        tracing::info!(clients = shared.clients(), "draining: no new clients, each one closed at a command boundary");
+        // Nobody is left to hear it only if everything has ended already.
+        let _ = drain.send(true);
+        if timeout(DRAIN, clients).await.is_err() {
+            tracing::warn!(clients = shared.clients(), "closing clients that came to no command boundary");
+        }
+        let _ = admin.await;
+        following.abort();
+        keeping.abort();
+    }
+}
+
+fn rule_names(config: &Config) -> Vec<Arc<str>> {
+    config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect()
+}
+
+fn metrics(config: &Config) -> Arc<Metrics> {
+    let commands: Vec<&'static str> = (0..command::count()).map(|id| command::name(command::CommandId(id as u16))).collect();
+    Arc::new(Metrics::new(&rule_names(config), &commands))
+}
+
+fn policy(config: &Config, features: Features) -> Policy {
+    Policy {
+        rules: config.compiled_rules(),
+        prefix: config.records.prefix.as_str().into(),
+        features,
+        mint: Box::new(|| Token(Uuid::new_v4())),
+    }
+}
+
+/// lockward's own connection, as the user of `upstream.url`.
+pub fn own(config: &Config) -> Handle {
+    let server = &config.upstream.server;
+    let address = match &server.place {
+        Place::Tcp(address) => own::Address::Tcp(address.host.clone(), address.port),
+        Place::Unix(path) => own::Address::Unix(path.clone()),
+    };
+    let target = Target {
+        address,
+        user: server.user.clone(),
+        password: server.password.as_ref().map(|password| password.reveal().to_owned()),
+        database: server.database,
+    };
+    let scripts = Script::ALL.iter().map(|script| script.text().to_owned()).collect();
+    let codec = Codec { encode: chore::encode_chore, parse: chore::parse_chore };
+    let mut settings = own::Settings::new(&config.records.prefix, scripts, codec);
+    settings.connect_timeout = config.upstream.connect_timeout;
+    own::spawn(target, settings)
+}
+
+async fn first_contact(shared: &Shared, config: &Config) {
+    let mut state = shared.own.state();
+    let _ = state.wait_for(|state| state.up || state.error.is_some()).await;
+    let features = state.borrow().features;
+    shared.policy.store(Arc::new(policy(config, features)));
+}
+
+/// Notes whether the server is there and what it can do, at each connect anew.
+async fn follow_server(shared: Arc<Shared>, config: Config) {
+    let mut state = shared.own.state();
+    loop {
+        let (up, features) = {
+            let seen = state.borrow_and_update();
+            match (&seen.error, seen.up) {
+                (_, true) => tracing::info!(version = %seen.version, "the server is reachable"),
+                (Some(error), false) => tracing::warn!(%error, "the server is not reachable"),
+                (None, false) => {}
+            }
+            (seen.up, seen.features)
+        };
+        shared.metrics.upstream_up(up);
+        if up && shared.policy.load().features != features {
+            shared.policy.store(Arc::new(policy(&config, features)));
+        }
+        if state.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -11,11 +11,11 @@ use tokio::sync::{Notify, watch};
 
 use super::own::Handle;
 use crate::config::Place;
-use crate::event::{ConnectionId, Event, RuleIndex, Time};
+use crate::event::{ConnectionId, Event, Time};
 use crate::lock::keeper::{Closing, Keeper, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
-use crate::metrics::lock_log::LockLog;
+use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Notice, Observed, Policy, Settled, Session, Witnessed};
 
@@ -136,9 +136,7 @@ impl Shared {
         {
             let mut keeper = self.keeper();
             for Witnessed { event, bound } in events.iter() {
-                if let Some(waited) = keeper.event(event, *bound) {
-                    self.metrics.waited(waited.rule, waited.micros);
-                }
+                keeper.event(event, *bound);
             }
         }
         for Witnessed { event, .. } in events.drain(..) {
@@ -164,7 +162,13 @@ impl Shared {
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
         match notice {
             Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
-            Notice::ScriptsFlushed => self.own.reload_scripts(),
+            Notice::ScriptsFlushed => {
+                let own = self.own.clone();
+                tokio::spawn(async move {
+                    // A failure shows in the state of the connection; the sessions heal NOSCRIPT by themselves.
+                    let _ = own.reload_scripts().await;
+                });
+            }
             Notice::DataFlushed(command) => {
                 let known = self.keeper().known(None);
                 if known > 0 {
@@ -191,10 +195,6 @@ impl Shared {
         TableSummary { rules: summary.iter().map(rule_summary).collect() }
     }
 
-    /// The name of a rule, for people.
-    pub fn rule_name(&self, rule: RuleIndex) -> Arc<str> {
-        Arc::clone(&self.policy.load().rules.rule(rule).name)
-    }
 }
 
 fn rule_summary(summary: &Summary) -> RuleSummary {

@@ -207,7 +207,8 @@ impl RequestScanner {
     }
 
     /// How many bytes of the last input of [`scan`](Self::scan) are looked at for good: what may be forwarded when
-    /// streaming begins. An incomplete header line does not count, the bytes of an incomplete argument do.
+    /// streaming begins, so ask before [`stream`](Self::stream). An incomplete header line does not count, the bytes of
+    /// an incomplete argument do.
     pub fn looked_at(&self) -> usize {
         match self.stage {
             Stage::Bulk(size) => self.seen.min(self.at + size),
@@ -216,8 +217,8 @@ impl RequestScanner {
     }
 
     /// Begins to stream the request at hand: spans are not kept any more, and the input of
-    /// [`scan_stream`](Self::scan_stream) begins [`looked_at`](Self::looked_at) bytes into the last one. Does nothing
-    /// before an array is announced, since an inline request is never larger than 64 KB.
+    /// [`scan_stream`](Self::scan_stream) begins as many bytes into the last one as [`looked_at`](Self::looked_at) said
+    /// before. Does nothing before an array is announced, since an inline request is never larger than 64 KB.
     pub fn stream(&mut self) {
         if self.streaming || self.announced == 0 {
             return;

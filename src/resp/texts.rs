@@ -2,17 +2,21 @@
 //! a stable code: `LOCKHELD`, `LOCKWARD`, `UPSTREAM`, `NOPERM`.
 
 /// A client named a lease record as a key.
-pub const RECORD_KEY: &str = "LOCKWARD this key belongs to lockward: lease records are neither read nor written by clients";
+pub const RECORD_KEY: &str =
+    "LOCKWARD this key belongs to lockward: lease records are neither read nor written by clients";
 /// `LOCKWARD` with unknown or missing words.
 pub const OWN_USAGE: &str = "LOCKWARD unknown subcommand or wrong number of arguments. Try LOCKWARD HELP.";
 /// `LOCKWARD FENCE` for a key that is no lock.
 pub const FENCE_NO_RULE: &str = "LOCKWARD no rule in enforce mode matches this key";
 /// The answer to `KEYS` is too long to be held.
-pub const LISTING_TOO_LONG: &str = "LOCKWARD the list of keys is too long to be filtered; use SCAN with a smaller COUNT";
+pub const LISTING_TOO_LONG: &str =
+    "LOCKWARD the list of keys is too long to be filtered; use SCAN with a smaller COUNT";
 /// What the server itself says to `CLIENT MAINT_NOTIFICATIONS` where it does not know it: clients then go on without.
 pub const MAINT_NOTIFICATIONS: &str = "ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.";
 /// As Redis says it when its own limit is reached.
 pub const TOO_MANY_CLIENTS: &str = "ERR max number of clients reached";
+/// A refused overwrite; `%s` is the lock key, escaped. The lock scripts fill it in on the server.
+pub const LOCK_HELD: &str = "LOCKHELD lock '%s' is held by another client";
 /// What `LOCKWARD HELP` answers.
 pub const OWN_HELP: [&str; 7] = [
     "LOCKWARD <subcommand> [<arg>]. Subcommands are:",

@@ -83,8 +83,12 @@ impl Session {
         let Some(said) = read(frame) else { return false };
         let before = self.subscriptions.of(said.channels);
         self.subscriptions.note(&said);
-        let Some(Expect::Special(special)) = self.current_mut() else { return false };
-        let Special::Acknowledge(due) = &mut **special else { return false };
+        let Some(Expect::Special(special)) = self.current_mut() else {
+            return false;
+        };
+        let Special::Acknowledge(due) = &mut **special else {
+            return false;
+        };
         if due.channels != said.channels {
             return false;
         }

@@ -59,7 +59,7 @@ pub(super) struct Elements {
 impl Session {
     /// Takes what it can of `input` and returns how many bytes that were.
     pub(super) fn take_answers(&mut self, input: &[u8], now: Time) -> usize {
-        if self.raw && self.pending.is_empty() {
+        if self.raw {
             self.to_downstream.extend_from_slice(input);
             return input.len();
         }
@@ -126,7 +126,9 @@ impl Session {
     }
 
     fn begin(&mut self, rest: &[u8], now: Time) -> Begun {
-        let Some(&kind) = rest.first() else { return Begun::NeedMore };
+        let Some(&kind) = rest.first() else {
+            return Begun::NeedMore;
+        };
         let push = kind == b'>';
         let listens = kind == b'*' && self.identity.resp == Resp::Two;
         if push || (listens && (self.subscriptions.any() || self.awaits_acknowledgement())) {
@@ -217,7 +219,10 @@ impl Session {
         if let Some(elements) = &mut self.elements {
             elements.position += 1;
             if elements.position < elements.total {
-                elements.current = self.transaction.take(elements.position).map_or(Expect::Forward, Expect::Special);
+                elements.current = self
+                    .transaction
+                    .take(elements.position)
+                    .map_or(Expect::Forward, Expect::Special);
                 return;
             }
             self.elements = None;
@@ -251,7 +256,9 @@ impl Session {
             return;
         }
         while let Some(front) = self.pending.front_mut() {
-            let Expect::Special(special) = &mut front.expect else { return };
+            let Expect::Special(special) = &mut front.expect else {
+                return;
+            };
             match &mut **special {
                 Special::Local(bytes) => self.to_downstream.extend_from_slice(bytes),
                 Special::Unanswered(expect) => {

@@ -14,7 +14,11 @@ pub(super) fn is_redirected_invalidation(rest: &[u8]) -> Option<bool> {
     if rest.len() >= REDIRECTED.len() {
         return Some(rest.starts_with(REDIRECTED));
     }
-    if REDIRECTED.starts_with(rest) { None } else { Some(false) }
+    if REDIRECTED.starts_with(rest) {
+        None
+    } else {
+        Some(false)
+    }
 }
 
 /// Appends the answer to KEYS or SCAN without the keys that `hidden` names.
@@ -22,7 +26,9 @@ pub(super) fn listing(listing: Listing, frame: &[u8], hidden: impl Fn(&[u8]) -> 
     match listing {
         Listing::Keys => array(frame, hidden, out),
         Listing::Scan => {
-            let Some(mut elements) = reply::elements(frame) else { return out.extend_from_slice(frame) };
+            let Some(mut elements) = reply::elements(frame) else {
+                return out.extend_from_slice(frame);
+            };
             let (Some(cursor), Some(keys), None) = (elements.next(), elements.next(), elements.next()) else {
                 return out.extend_from_slice(frame);
             };
@@ -35,9 +41,13 @@ pub(super) fn listing(listing: Listing, frame: &[u8], hidden: impl Fn(&[u8]) -> 
 
 /// Appends an invalidation without the keys that `hidden` names; nothing if it names no others.
 pub(super) fn invalidation(frame: &[u8], hidden: impl Fn(&[u8]) -> bool, out: &mut BytesMut) {
-    let Some(elements) = reply::elements(frame) else { return out.extend_from_slice(frame) };
+    let Some(elements) = reply::elements(frame) else {
+        return out.extend_from_slice(frame);
+    };
     let parts: Vec<&[u8]> = elements.collect();
-    let Some((keys, before)) = parts.split_last() else { return out.extend_from_slice(frame) };
+    let Some((keys, before)) = parts.split_last() else {
+        return out.extend_from_slice(frame);
+    };
     // The keys are the last part: an array, or nil after a flush.
     if keys.first() != Some(&b'*') || !names_any(keys, &hidden) {
         return out.extend_from_slice(frame);

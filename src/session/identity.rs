@@ -38,7 +38,11 @@ pub(super) enum Change {
     User(Bytes),
     Name(Bytes),
     Database(u32),
-    Hello { resp: Option<Resp>, user: Option<Bytes>, name: Option<Bytes> },
+    Hello {
+        resp: Option<Resp>,
+        user: Option<Bytes>,
+        name: Option<Bytes>,
+    },
     Reset,
 }
 

@@ -3,10 +3,10 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::Session;
 use super::pending::{Expect, Script, Special};
 use super::policy::Witnessed;
 use super::requests::{Request, Taken};
-use super::Session;
 use crate::command::{self, Role, Row};
 use crate::event::Time;
 use crate::lock::call::{self, Answer, Call, Context, How, Plan, Subject};
@@ -19,7 +19,9 @@ use crate::resp::Resp;
 impl Session {
     /// A command that can be a lock operation.
     pub(super) fn lock_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
-        let Some(mode) = self.strictest(row, request) else { return self.forward(request, false) };
+        let Some(mode) = self.strictest(row, request) else {
+            return self.forward(request, false);
+        };
         if self.listens_only() {
             return self.forward(request, false);
         }
@@ -31,18 +33,19 @@ impl Session {
         if mode == Mode::Observe {
             return self.observe(row, request, subjects);
         }
-        let Role::Lock(idiom) = row.role else { return self.forward(request, false) };
+        let Role::Lock(idiom) = row.role else {
+            return self.forward(request, false);
+        };
         let keys: Vec<usize> = command::keys(row, request.args).collect();
         let target = command::target(row, request.args);
-        let spelled = call::Request { idiom, args: request.args, keys: &keys, target };
-        let spare = subjects.clone();
+        let spelled = call::Request {
+            idiom,
+            args: request.args,
+            keys: &keys,
+            target,
+        };
         match call::plan(&spelled, subjects, &self.context()) {
             Plan::Forward => self.forward(request, false),
-            Plan::SelfChecked => {
-                let subjects = spare;
-                self.self_checked(request, subjects)
-            }
-            #[cfg(any())]
             Plan::SelfChecked(subjects) => self.self_checked(request, subjects),
             Plan::Call(call) => self.call(request, call),
         }
@@ -88,13 +91,21 @@ impl Session {
         let mut subjects = Vec::new();
         for index in command::keys(row, request.args) {
             let Some(key) = request.args.get(index) else { continue };
-            let Some(rule) = self.policy.rules.find(key) else { continue };
+            let Some(rule) = self.policy.rules.find(key) else {
+                continue;
+            };
             if self.policy.rules.rule(rule).mode != mode {
                 continue;
             }
             let owner = self.identity.owner(&self.policy.rules, rule).owner;
             let token = (self.policy.mint)();
-            subjects.push(Subject { argument: index, key: Bytes::copy_from_slice(key), rule, owner, token });
+            subjects.push(Subject {
+                argument: index,
+                key: Bytes::copy_from_slice(key),
+                rule,
+                owner,
+                token,
+            });
         }
         subjects
     }
@@ -113,11 +124,8 @@ impl Session {
     pub(super) fn call(&mut self, request: &Request<'_>, call: Box<Call>) -> Taken {
         // A lone command goes by the script's hash and holds back what follows; anything else goes with the text, so
         // that the server cannot answer NOSCRIPT in the middle of a pipeline.
-        let lone = self.pending.is_empty()
-            && !request.more
-            && !self.in_transaction
-            && !self.replies_off
-            && !self.skip_next;
+        let lone =
+            self.pending.is_empty() && !request.more && !self.in_transaction && !self.replies_off && !self.skip_next;
         let sent_as_sha = if lone {
             let mut bytes = BytesMut::new();
             call.encode(request.args, How::EvalSha, &mut bytes);
@@ -145,20 +153,37 @@ impl Session {
         }
         let call = Call::reconcile(subjects, &self.context());
         call.encode(request.args, How::Eval, &mut self.to_upstream);
-        self.expect(request, Expect::Special(Box::new(Special::Reconcile(Box::new(call)))), false, true);
+        self.expect(
+            request,
+            Expect::Special(Box::new(Special::Reconcile(Box::new(call)))),
+            false,
+            true,
+        );
         Taken::Yes
     }
 
     fn observe(&mut self, row: &Row, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
-        let Role::Lock(idiom) = row.role else { return self.forward(request, false) };
+        let Role::Lock(idiom) = row.role else {
+            return self.forward(request, false);
+        };
         let keys: Vec<usize> = command::keys(row, request.args).collect();
         let target = command::target(row, request.args);
-        let spelled = call::Request { idiom, args: request.args, keys: &keys, target };
+        let spelled = call::Request {
+            idiom,
+            args: request.args,
+            keys: &keys,
+            target,
+        };
         match observe::observe(&spelled, subjects, &self.context()) {
             None => self.forward(request, false),
             Some(observation) => {
                 self.to_upstream.extend_from_slice(request.raw);
-                self.expect(request, Expect::Special(Box::new(Special::Observed(observation))), false, true);
+                self.expect(
+                    request,
+                    Expect::Special(Box::new(Special::Observed(observation))),
+                    false,
+                    true,
+                );
                 Taken::Yes
             }
         }
@@ -171,7 +196,11 @@ impl Session {
         for event in events {
             // An owner derived under an identity that has changed since cannot be told to end with its connection.
             let derived = self.identity.owner(&self.policy.rules, event.rule);
-            let bound = if derived.owner == event.owner { derived.bound } else { Bound::Free };
+            let bound = if derived.owner == event.owner {
+                derived.bound
+            } else {
+                Bound::Free
+            };
             self.events.push(Witnessed { event, bound });
         }
     }

@@ -35,20 +35,33 @@ impl Session {
     /// Sends PING; its answer, unless it is an error, is replaced by ours.
     fn ride(&mut self, request: &Request<'_>, bytes: Bytes) -> Taken {
         encode::command(&mut self.to_upstream, [b"PING".as_slice()]);
-        let special = Special::Replace { bytes, errors_too: false };
+        let special = Special::Replace {
+            bytes,
+            errors_too: false,
+        };
         self.expect(request, Expect::Special(Box::new(special)), false, false);
         Taken::Yes
     }
 
     fn fence(&mut self, request: &Request<'_>) -> Taken {
         let key = request.args.get(2).unwrap_or_default();
-        let found = self.policy.rules.find(key).filter(|rule| self.policy.rules.rule(*rule).mode == Mode::Enforce);
+        let found = self
+            .policy
+            .rules
+            .find(key)
+            .filter(|rule| self.policy.rules.rule(*rule).mode == Mode::Enforce);
         let Some(rule) = found else {
             return self.refuse(request, texts::FENCE_NO_RULE);
         };
         let owner = self.identity.owner(&self.policy.rules, rule).owner;
         let token = (self.policy.mint)();
-        let subject = Subject { argument: 2, key: Bytes::copy_from_slice(key), rule, owner, token };
+        let subject = Subject {
+            argument: 2,
+            key: Bytes::copy_from_slice(key),
+            rule,
+            owner,
+            token,
+        };
         let call = Call::fence(subject, &self.context());
         self.call(request, Box::new(call))
     }
@@ -59,7 +72,10 @@ impl Session {
         for index in 0..self.policy.rules.list().len() {
             let rule = RuleIndex(u16::try_from(index).unwrap_or(u16::MAX));
             let owner = self.identity.owner(&self.policy.rules, rule).owner;
-            fields.push((format!("owner under rule {}", self.policy.rules.rule(rule).name), owner.to_string()));
+            fields.push((
+                format!("owner under rule {}", self.policy.rules.rule(rule).name),
+                owner.to_string(),
+            ));
         }
         let mut answer = BytesMut::new();
         encode::array(&mut answer, fields.len() * 2);

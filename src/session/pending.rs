@@ -64,6 +64,8 @@ pub(super) enum Special {
     Discard,
     /// Acknowledgements of a subscription command, or a single error.
     Acknowledge(Acknowledge),
+    /// `SYNC`, `PSYNC`: unless refused, what follows is a stream of raw bytes in both directions.
+    Replication,
     /// `MONITOR`: after `+OK` a stream of lines.
     Monitor,
     /// Record keys are left out of the answer.

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use crate::event::{Event, RuleIndex, Token};
-use crate::lock::observe::{Observation, Reply};
 use crate::lock::call::Features;
+use crate::lock::observe::{Observation, Reply};
 use crate::lock::owner::Bound;
 use crate::lock::rule::{Mode, Rule, Rules};
 
@@ -23,7 +23,10 @@ pub struct Policy {
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policy").field("rules", &self.rules).field("features", &self.features).finish_non_exhaustive()
+        f.debug_struct("Policy")
+            .field("rules", &self.rules)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
     }
 }
 
@@ -31,7 +34,10 @@ impl Policy {
     /// The rules that ask whether their locks' owners are connected.
     pub(super) fn attentive_rules(&self) -> impl Iterator<Item = RuleIndex> + '_ {
         let attentive = |rule: &Rule| rule.mode == Mode::Enforce && (rule.renew || rule.release_on_disconnect);
-        (0..=u16::MAX).zip(self.rules.list()).filter(move |(_, rule)| attentive(rule)).map(|(index, _)| RuleIndex(index))
+        (0..=u16::MAX)
+            .zip(self.rules.list())
+            .filter(move |(_, rule)| attentive(rule))
+            .map(|(index, _)| RuleIndex(index))
     }
 }
 

@@ -51,7 +51,8 @@ impl Session {
             if self.streaming {
                 match scanner.scan_stream(rest) {
                     Ok(step) => {
-                        self.to_upstream.extend_from_slice(rest.get(..step.taken).unwrap_or_default());
+                        self.to_upstream
+                            .extend_from_slice(rest.get(..step.taken).unwrap_or_default());
                         at += step.taken;
                         if step.done {
                             self.streaming = false;
@@ -122,7 +123,13 @@ impl Session {
             return Taken::Yes;
         };
         let (id, row) = command::lookup(name);
-        let request = Request { raw, args, id, more, now };
+        let request = Request {
+            raw,
+            args,
+            id,
+            more,
+            now,
+        };
         match row {
             Some(row) if command::arity_ok(row, args.len()) => self.dispatch(row, &request),
             // Unknown to us, or wrong: the server knows what to say.
@@ -136,7 +143,7 @@ impl Session {
         }
         match row.role {
             Role::Forward => self.forward(request, false),
-            Role::Blocking => self.forward(request, !self.in_transaction),
+            Role::Blocking => self.forward(request, !self.in_transaction && command::may_wait(row, request.args)),
             Role::Lock(_) => self.lock_command(row, request),
             Role::Eval => self.script_command(row, request),
             Role::Keys | Role::Scan => self.listing(row.role, request),
@@ -150,18 +157,16 @@ impl Session {
             Role::Flush | Role::SwapDb => self.flush(request),
             Role::Monitor => self.special(request, Special::Monitor),
             Role::Quit => self.quit(request),
-            Role::Replication => {
-                self.forward(request, false);
-                self.raw = true;
-                Taken::Yes
-            }
+            Role::Replication => self.replication(request),
             Role::Lockward => self.own_command(request),
         }
     }
 
     fn names_record(&self, row: &Row, request: &Request<'_>) -> bool {
         let rules = &self.policy.rules;
-        command::keys(row, request.args).filter_map(|index| request.args.get(index)).any(|key| rules.is_record(key))
+        command::keys(row, request.args)
+            .filter_map(|index| request.args.get(index))
+            .any(|key| rules.is_record(key))
     }
 
     /// Sends the request on as it came; one reply will come back as it is.
@@ -227,7 +232,10 @@ impl Session {
         if self.in_transaction {
             // No server knows such a command, so none queues it.
             crate::resp::encode::command(&mut self.to_upstream, [b"LOCKWARD.REFUSED".as_slice()]);
-            let special = Special::Replace { bytes: line.freeze(), errors_too: true };
+            let special = Special::Replace {
+                bytes: line.freeze(),
+                errors_too: true,
+            };
             self.expect(request, Expect::Special(Box::new(special)), false, false);
         } else {
             self.answer_locally(request.id, line.freeze(), request.now);
@@ -251,7 +259,16 @@ impl Session {
         let len = scanner.looked_at();
         let raw = rest.get(..len).unwrap_or_default();
         self.gated = false;
-        self.forward(&Request { raw, args, id, more: true, now }, false);
+        self.forward(
+            &Request {
+                raw,
+                args,
+                id,
+                more: true,
+                now,
+            },
+            false,
+        );
         scanner.stream();
         self.streaming = true;
         len

@@ -8,9 +8,9 @@ use super::{Session, answers::Kept, locks};
 use crate::event::Time;
 use crate::lock::call::{Answer, Call};
 use crate::lock::observe::Reply;
-use crate::session::policy::Observed;
 use crate::resp::{encode, texts};
 use crate::session::identity::Change;
+use crate::session::policy::Observed;
 
 /// Longest first line that is waited for; what is longer is passed on unread.
 const LINE_LIMIT: usize = 64 * 1024;
@@ -40,11 +40,15 @@ fn first_line(rest: &[u8]) -> Option<&[u8]> {
 impl Session {
     /// The frame at `rest` answers something special, or perhaps `+QUEUED`.
     pub(super) fn begin_special(&mut self, rest: &[u8], now: Time) -> Begun {
-        let Some(line) = first_line(rest) else { return Begun::NeedMore };
+        let Some(line) = first_line(rest) else {
+            return Begun::NeedMore;
+        };
         if self.front_is_queued() && line == b"+QUEUED" {
             return self.queued();
         }
-        let Some(expect) = self.current_mut() else { return self.sink_to(Sink::Pass(Whose::Nobody), 0) };
+        let Some(expect) = self.current_mut() else {
+            return self.sink_to(Sink::Pass(Whose::Nobody), 0);
+        };
         match std::mem::replace(expect, Expect::Forward) {
             Expect::Forward => self.sink_to(Sink::Pass(Whose::Front), 0),
             Expect::Special(special) => self.read_special(*special, line, rest, now),
@@ -52,11 +56,20 @@ impl Session {
     }
 
     fn queued(&mut self) -> Begun {
-        let Some(expect) = self.current_mut() else { return self.sink_to(Sink::Pass(Whose::Nobody), 0) };
+        let Some(expect) = self.current_mut() else {
+            return self.sink_to(Sink::Pass(Whose::Nobody), 0);
+        };
         let expect = std::mem::replace(expect, Expect::Forward);
         let ours = matches!(&expect, Expect::Special(special) if matches!(**special, Special::Reconcile(_)));
         self.transaction.push(expect);
-        self.sink_to(if ours { Sink::Drop(Whose::Front) } else { Sink::Pass(Whose::Front) }, 0)
+        self.sink_to(
+            if ours {
+                Sink::Drop(Whose::Front)
+            } else {
+                Sink::Pass(Whose::Front)
+            },
+            0,
+        )
     }
 
     fn read_special(&mut self, special: Special, line: &[u8], rest: &[u8], now: Time) -> Begun {
@@ -79,13 +92,17 @@ impl Session {
                 return self.sink_to(Sink::Drop(Whose::Front), 0);
             }
             Special::Observed(observation) => {
-                self.observed.push(Observed { observation, reply: observe_reply(line) });
+                self.observed.push(Observed {
+                    observation,
+                    reply: observe_reply(line),
+                });
             }
             Special::Multi => self.read_multi(line),
             _ if self.error => {}
             Special::Identity(change) => self.change(change),
             Special::Discard => self.transaction_over(),
             Special::Monitor => self.monitoring = true,
+            Special::Replication => return self.begin_raw(rest),
             Special::Notice(notice) => self.notices.push(notice),
             Special::Watch(keys) => self.watching(keys),
             Special::Acknowledge(_)
@@ -113,12 +130,18 @@ impl Session {
         {
             // Nothing was done, and nothing of this client is under way behind it: the same call again, with its text.
             locks::resend_with_text(&sent, call.script(), &mut self.to_upstream);
-            self.put_back(Special::Script(Script { call, sent_as_sha: None }));
+            self.put_back(Special::Script(Script {
+                call,
+                sent_as_sha: None,
+            }));
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
         if line.starts_with(b"-NOPERM") {
-            encode::error(&mut self.to_downstream, texts::noperm(line.get(1..).unwrap_or_default()).as_bytes());
+            encode::error(
+                &mut self.to_downstream,
+                texts::noperm(line.get(1..).unwrap_or_default()).as_bytes(),
+            );
             return self.sink_to(Sink::Drop(Whose::Front), 0);
         }
         self.sink_to(Sink::Pass(Whose::Front), 0)
@@ -154,7 +177,9 @@ impl Session {
 
     fn read_exec(&mut self, line: &[u8]) -> Begun {
         let total = match line.split_first() {
-            Some((b'*', number)) => std::str::from_utf8(number).ok().and_then(|text| text.parse::<u64>().ok()),
+            Some((b'*', number)) => std::str::from_utf8(number)
+                .ok()
+                .and_then(|text| text.parse::<u64>().ok()),
             _ => None,
         };
         self.watches_over();
@@ -169,8 +194,21 @@ impl Session {
         }
         encode::array(&mut self.to_downstream, (total - self.transaction.swallowed()) as usize);
         let current = self.transaction.take(0).map_or(Expect::Forward, Expect::Special);
-        self.elements = Some(Elements { position: 0, total, current });
+        self.elements = Some(Elements {
+            position: 0,
+            total,
+            current,
+        });
         Begun::Took(line.len() + 2)
+    }
+
+    /// From here on nothing is a request or a reply any more.
+    fn begin_raw(&mut self, rest: &[u8]) -> Begun {
+        self.raw = true;
+        self.pending.clear();
+        self.blocking = 0;
+        self.to_downstream.extend_from_slice(rest);
+        Begun::Took(rest.len())
     }
 
     fn transaction_over(&mut self) {
@@ -195,14 +233,22 @@ impl Session {
         }
         let database = self.identity.database;
         for key in keys {
-            self.notices.push(Notice::Watching { database, key: key.clone(), on: true });
+            self.notices.push(Notice::Watching {
+                database,
+                key: key.clone(),
+                on: true,
+            });
             self.watches.push((database, key));
         }
     }
 
     fn watches_over(&mut self) {
         for (database, key) in std::mem::take(&mut self.watches) {
-            self.notices.push(Notice::Watching { database, key, on: false });
+            self.notices.push(Notice::Watching {
+                database,
+                key,
+                on: false,
+            });
         }
     }
 }

@@ -19,12 +19,19 @@ impl Session {
             Role::Reset => Some(Change::Reset),
             _ => {
                 let hello = Hello::read(request.args);
-                let resp = hello.version.map(|version| if version == 3 { Resp::Three } else { Resp::Two });
-                let (user, name) = (hello.user.map(Bytes::copy_from_slice), hello.name.map(Bytes::copy_from_slice));
+                let resp = hello
+                    .version
+                    .map(|version| if version == 3 { Resp::Three } else { Resp::Two });
+                let (user, name) = (
+                    hello.user.map(Bytes::copy_from_slice),
+                    hello.name.map(Bytes::copy_from_slice),
+                );
                 Some(Change::Hello { resp, user, name })
             }
         };
-        let Some(change) = change else { return self.forward(request, false) };
+        let Some(change) = change else {
+            return self.forward(request, false);
+        };
         if matches!(change, Change::Reset) {
             // RESET ends a transaction and switches replies on before it answers.
             self.in_transaction = false;
@@ -61,7 +68,10 @@ impl Session {
             return Taken::Yes;
         }
         encode::command(&mut self.to_upstream, [b"CLIENT".as_slice(), b"REPLY", b"ON"]);
-        let special = Special::ReplyProbe { request: Bytes::copy_from_slice(request.raw), off };
+        let special = Special::ReplyProbe {
+            request: Bytes::copy_from_slice(request.raw),
+            off,
+        };
         self.expect(request, Expect::Special(Box::new(special)), false, false);
         self.gated = true;
         Taken::Yes
@@ -87,7 +97,11 @@ impl Session {
         if !self.policy.rules.any_enforce() {
             return self.forward(request, false);
         }
-        let listing = if role == Role::Keys { Listing::Keys } else { Listing::Scan };
+        let listing = if role == Role::Keys {
+            Listing::Keys
+        } else {
+            Listing::Scan
+        };
         self.special(request, Special::Filter(listing))
     }
 
@@ -111,11 +125,35 @@ impl Session {
     }
 
     pub(super) fn script_admin(&mut self, request: &Request<'_>) -> Taken {
-        let flush = request.args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"FLUSH"));
-        if flush { self.special(request, Special::Notice(Notice::ScriptsFlushed)) } else { self.forward(request, false) }
+        let flush = request
+            .args
+            .get(1)
+            .is_some_and(|word| word.eq_ignore_ascii_case(b"FLUSH"));
+        if flush {
+            self.special(request, Special::Notice(Notice::ScriptsFlushed))
+        } else {
+            self.forward(request, false)
+        }
     }
 
     pub(super) fn flush(&mut self, request: &Request<'_>) -> Taken {
         self.special(request, Special::Notice(Notice::DataFlushed(command::name(request.id))))
+    }
+
+    /// A replica's connection becomes a stream that is nobody's reply, but only once the server has agreed: a refused
+    /// SYNC must not be a way around the rules. `REPLCONF` alone changes nothing, and its ACK is never answered.
+    pub(super) fn replication(&mut self, request: &Request<'_>) -> Taken {
+        let is = |index: usize, word: &str| {
+            request.args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if !is(0, "REPLCONF") {
+            self.gated = true;
+            return self.special(request, Special::Replication);
+        }
+        if is(1, "ACK") {
+            self.to_upstream.extend_from_slice(request.raw);
+            return Taken::Yes;
+        }
+        self.forward(request, false)
     }
 }

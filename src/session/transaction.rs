@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
+use super::Session;
 use super::pending::{Expect, Special};
 use super::requests::{Request, Taken};
-use super::Session;
 use crate::command::Role;
 
 /// What the server has queued.
@@ -35,7 +35,10 @@ impl Transaction {
 
     /// How many elements of the array are ours and not the client's.
     pub(super) fn swallowed(&self) -> u64 {
-        self.specials.iter().filter(|(_, special)| matches!(**special, Special::Reconcile(_))).count() as u64
+        self.specials
+            .iter()
+            .filter(|(_, special)| matches!(**special, Special::Reconcile(_)))
+            .count() as u64
     }
 
     /// The element at `position`, if it is special. Positions are asked for in order.
@@ -56,7 +59,11 @@ impl Session {
     }
 
     pub(super) fn close_transaction(&mut self, role: Role, request: &Request<'_>) -> Taken {
-        let special = if role == Role::Exec { Special::Exec } else { Special::Discard };
+        let special = if role == Role::Exec {
+            Special::Exec
+        } else {
+            Special::Discard
+        };
         self.to_upstream.extend_from_slice(request.raw);
         self.expect(request, Expect::Special(Box::new(special)), false, false);
         self.in_transaction = false;

@@ -9,7 +9,7 @@ const OBJECT: [Subcommand; 4] = [sub("encoding"), sub("freq"), sub("idletime"), 
 
 pub(super) const ROWS: &[Row] = &[
     plain("bless", -2, Keys::Subcommands(&BLESS)),
-    plain("clusterscan", -2, NONE),
+    known("clusterscan", -2, NONE, Role::Scan),
     lock("copy", -3, TWO, Idiom::Copy),
     lock("del", -2, ALL, Idiom::Del),
     plain("dump", 2, ONE),

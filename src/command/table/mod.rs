@@ -1,9 +1,9 @@
 //! The command table, one file for each family, sorted by name within. Adding a command is one row.
 //!
 //! The facts are those of `COMMAND` and `COMMAND GETKEYS` of Redis 7.0.15, Redis 8.2.3 and Valkey 9.1, which
-//! `tests/command_table.rs` compares row by row, and for what came later (to Redis 8.12) those of the documentation
-//! at redis.io. Where the versions differ a row is as wide as the widest. The table says nothing of options,
-//! flags or access rights.
+//! `tests/command_table.rs` compares row by row; for what came later, to Redis 8.12, those of the documentation at
+//! redis.io and of the npm package `@ioredis/commands` 2.4, which is made from a server's `COMMAND`. Where versions
+//! differ a row is as wide as the widest. The table says nothing of options, flags or access rights.
 
 mod arrays;
 mod bitmaps;

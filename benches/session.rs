@@ -1,0 +1,59 @@
+//! What the session costs for each request, without sockets: a forwarded GET alone and in pipelines, with no rule
+//! matching, and a contended acquire. Times are only good for comparing within one run.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use lockward::event::{ConnectionId, Time, Token};
+use lockward::lock::features::Features;
+use lockward::lock::rule::{Rule, Rules};
+use lockward::session::{Peer, Policy, Session};
+use uuid::Uuid;
+
+fn session() -> Session {
+    let rules = Rules::new(vec![Rule::new("lock:*")], b"lockward:");
+    let policy = Policy {
+        rules,
+        prefix: "lockward:".into(),
+        features: Features::default(),
+        mint: Box::new(|| Token(Uuid::from_u128(1))),
+    };
+    let connection = ConnectionId { instance: "0123456789abcdef".into(), number: 1 };
+    let peer = Peer { address: "10.0.0.7".parse().ok(), process: None };
+    Session::new(Arc::new(policy), connection, peer)
+}
+
+/// One turn as the shell does it: requests in and out, replies in and out.
+fn turn(session: &mut Session, requests: &[u8], replies: &[u8]) {
+    session.receive_downstream(black_box(requests), Time(1));
+    assert!(!session.to_upstream.is_empty());
+    session.to_upstream.clear();
+    session.receive_upstream(black_box(replies), Time(2));
+    assert!(!session.to_downstream.is_empty());
+    session.to_downstream.clear();
+    session.settled.clear();
+    session.events.clear();
+}
+
+fn forwarded(c: &mut Criterion) {
+    let get = b"*2\r\n$3\r\nGET\r\n$8\r\nuser:123\r\n";
+    let value = b"$64\r\n0123456789012345678901234567890123456789012345678901234567890123\r\n";
+    for depth in [1, 16] {
+        let mut group = c.benchmark_group("forwarded GET");
+        group.throughput(Throughput::Elements(depth as u64));
+        let (requests, replies) = (get.repeat(depth), value.repeat(depth));
+        let mut session = session();
+        group.bench_function(format!("pipeline of {depth}"), |b| b.iter(|| turn(&mut session, &requests, &replies)));
+        group.finish();
+    }
+}
+
+fn contended(c: &mut Criterion) {
+    let mut session = session();
+    let acquire = b"*6\r\n$3\r\nSET\r\n$6\r\nlock:a\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nEX\r\n$2\r\n30\r\n";
+    c.bench_function("contended acquire", |b| b.iter(|| turn(&mut session, acquire, b"$-1\r\n")));
+}
+
+criterion_group!(benches, forwarded, contended);
+criterion_main!(benches);

@@ -1,0 +1,141 @@
+//! The settings as text, for `lockward check` and for a look at what a file and its variables came to. Shows no
+//! secret; connects to nothing.
+
+use std::fmt::Write as _;
+
+use super::rules::{MODES, OWNER_PARTS};
+use super::{Config, Format, Place, Server, duration};
+use crate::lock::rule::{DeniedWrite, Rule, Unmanaged};
+
+/// All settings, the rules in their order, and the warnings. Ends with a line end.
+pub fn describe(config: &Config, warnings: &[String]) -> String {
+    let Config {
+        listen,
+        upstream,
+        admin,
+        log,
+        records,
+        rules,
+    } = config;
+    let keepalive = listen
+        .tcp_keepalive
+        .map_or("off".to_owned(), |time| duration::text(milliseconds(time)));
+    let timeout = duration::text(milliseconds(upstream.connect_timeout));
+    let token = match admin.token {
+        Some(_) => "with a token",
+        None => "without a token: calls that change state are refused",
+    };
+    let format = match log.format {
+        Format::Text => "text",
+        Format::Json => "json",
+    };
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<10}{value}");
+    };
+    line(
+        "listen",
+        format!(
+            "{}, at most {} connections, keepalive {keepalive}",
+            listen.place, listen.max_connections
+        ),
+    );
+    line(
+        "upstream",
+        format!("{}, dedicated, connect timeout {timeout}", server(&upstream.server)),
+    );
+    line("admin", format!("http://{}, {token}", admin.address));
+    line("log", format!("{}, {format}", log.level.word()));
+    line("records", format!("names begin with {}", records.prefix));
+    text.push_str("\nlock rules, the first that matches a key decides:\n");
+    for (index, rule) in rules.iter().enumerate() {
+        text.push_str(&describe_rule(index, rule));
+    }
+    if !warnings.is_empty() {
+        text.push_str("\nwarnings:\n");
+        for warning in warnings {
+            let _ = writeln!(text, "- {warning}");
+        }
+    }
+    text
+}
+
+fn milliseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn server(server: &Server) -> String {
+    let user = match (&server.user, &server.password) {
+        (None, None) => "without a password".to_owned(),
+        (None, Some(_)) => "as the default user, with a password".to_owned(),
+        (Some(user), Some(_)) => format!("as user {}, with a password", user.escape_debug()),
+        (Some(user), None) => format!("as user {}, without a password", user.escape_debug()),
+    };
+    let place = match &server.place {
+        Place::Tcp(address) => format!("redis://{address}"),
+        unix @ Place::Unix(_) => unix.to_string(),
+    };
+    format!("{place}, {user}")
+}
+
+/// The word for a value, from the list that the file is read by.
+fn word<T: PartialEq>(value: &T, words: &[(&'static str, T)]) -> &'static str {
+    words
+        .iter()
+        .find(|(_, other)| other == value)
+        .map_or("", |(word, _)| word)
+}
+
+fn describe_rule(index: usize, rule: &Rule) -> String {
+    let patterns: Vec<String> = rule
+        .patterns
+        .iter()
+        .map(|pattern| pattern.escape_ascii().to_string())
+        .collect();
+    let owner: Vec<&str> = rule.owner.iter().map(|part| word(part, &OWNER_PARTS)).collect();
+    let time = |time: Option<u64>| time.map_or("off".to_owned(), duration::text);
+    let after = |on: bool, label: &str, milliseconds: u64| match on {
+        true => format!("{label} {}", duration::text(milliseconds)),
+        false => "off".to_owned(),
+    };
+    let unmanaged = match rule.unmanaged {
+        Unmanaged::Allow => "allow",
+        Unmanaged::Refuse => "refuse",
+    };
+    let denied_write = match rule.denied_write {
+        DeniedWrite::Error => "error",
+        DeniedWrite::Nil => "nil",
+    };
+    let lines = [
+        ("mode", word(&rule.mode, &MODES).to_owned()),
+        ("owner", owner.join(" and ")),
+        ("unmanaged", unmanaged.to_owned()),
+        ("denied_write", denied_write.to_owned()),
+        ("fencing", on_off(rule.fencing)),
+        ("emulate", on_off(rule.emulate)),
+        ("default_ttl", time(rule.default_ttl_ms)),
+        ("max_ttl", time(rule.max_ttl_ms)),
+        ("late_release_window", duration::text(rule.late_release_window_ms)),
+        ("renew", after(rule.renew, "up to", rule.max_hold_ms)),
+        (
+            "release_on_disconnect",
+            after(rule.release_on_disconnect, "after", rule.disconnect_grace_ms),
+        ),
+    ];
+    let mut text = format!("{}. {}: {}\n", index + 1, rule.name.escape_debug(), patterns.join(" "));
+    // A rule that is off has no other settings that matter.
+    let shown = if lines.first().is_some_and(|(_, mode)| mode == "off") {
+        1
+    } else {
+        lines.len()
+    };
+    for (name, value) in lines.into_iter().take(shown) {
+        let _ = writeln!(text, "   {name:<22} {value}");
+    }
+    text
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on".to_owned() } else { "off".to_owned() }
+}

@@ -1,0 +1,203 @@
+//! Settings that are each fine but cannot be meant together (faults), and those that work but may surprise
+//! (warnings). Reads no TOML and changes no setting.
+
+use std::collections::HashMap;
+
+use super::Config;
+use super::address::{HostPort, Place};
+use super::duration;
+use super::fault::{Fault, Origin};
+use super::reader::Origins;
+use crate::lock::glob::Glob;
+use crate::lock::rule::{Mode, OwnerPart, Rule};
+
+/// The settings with the places where they stand.
+pub(super) struct Settings {
+    pub(super) config: Config,
+    pub(super) listen: Origins,
+    pub(super) upstream: Origins,
+    pub(super) admin: Origins,
+    pub(super) rules: Vec<SitedRule>,
+}
+
+/// A rule with the places of its keys and of each of its patterns.
+pub(super) struct SitedRule {
+    pub(super) rule: Rule,
+    pub(super) origins: Origins,
+    pub(super) patterns: Vec<Origin>,
+}
+
+impl Settings {
+    pub(super) fn into_config(self) -> Config {
+        self.config
+    }
+}
+
+/// Finds both kinds.
+pub(super) fn find(settings: &Settings, faults: &mut Vec<Fault>, warnings: &mut Vec<String>) {
+    addresses(settings, faults);
+    names(&settings.rules, faults);
+    patterns(&settings.rules, &settings.config.records.prefix, faults);
+    for sited in &settings.rules {
+        times(sited, faults);
+    }
+    warn(&settings.config, warnings);
+}
+
+fn addresses(settings: &Settings, faults: &mut Vec<Fault>) {
+    let Config {
+        listen,
+        upstream,
+        admin,
+        ..
+    } = &settings.config;
+    if settings.listen.has("address") && settings.listen.has("unix") {
+        faults.push(
+            settings
+                .listen
+                .fault("unix", "listen.address stands there too; only one can be".to_owned()),
+        );
+    }
+    if listen.place == upstream.server.place {
+        let text = "is the place where lockward itself listens (listen)".to_owned();
+        faults.push(settings.upstream.fault("url", text));
+    }
+    let same = |place: &Place| matches!(place, Place::Tcp(address) if *address == admin.address && address.port != 0);
+    if same(&listen.place) {
+        faults.push(settings.admin.fault(
+            "address",
+            "is listen.address as well; each needs its own port".to_owned(),
+        ));
+    }
+}
+
+fn names(rules: &[SitedRule], faults: &mut Vec<Fault>) {
+    let mut seen = HashMap::new();
+    for (index, sited) in rules.iter().enumerate() {
+        let first = *seen.entry(&sited.rule.name).or_insert(index);
+        // Without patterns there is a fault already, and no name to compare.
+        if first != index && !sited.rule.patterns.is_empty() {
+            let text = format!(
+                "\"{}\" is the name of locks[{first}] already",
+                sited.rule.name.escape_debug()
+            );
+            faults.push(sited.origins.fault("name", text));
+        }
+    }
+}
+
+/// Patterns that can match no key: those for records, and those whose keys an earlier rule takes.
+fn patterns(rules: &[SitedRule], prefix: &str, faults: &mut Vec<Fault>) {
+    let mut earlier: Vec<(Glob, &[u8], &Rule)> = Vec::new();
+    for (index, sited) in rules.iter().enumerate() {
+        let mut own = Vec::new();
+        for (pattern, origin) in sited.rule.patterns.iter().zip(&sited.patterns) {
+            let glob = Glob::new(pattern);
+            let shown = pattern.escape_ascii();
+            let text = if glob.prefix().starts_with(prefix.as_bytes()) {
+                Some(format!(
+                    "\"{shown}\" matches only lockward's own records (records.prefix), which are never locks"
+                ))
+            } else {
+                earlier
+                    .iter()
+                    .find(|(before, ..)| before.covers(&glob))
+                    .map(|(_, before, rule)| {
+                        let (before, name) = (before.escape_ascii(), rule.name.escape_debug());
+                        format!(
+                            "\"{shown}\" never gets a key: \"{before}\" of the rule \"{name}\" takes them all before it"
+                        )
+                    })
+            };
+            if let Some(text) = text {
+                faults.push(Fault {
+                    origin: origin.clone(),
+                    key: format!("locks[{index}].pattern"),
+                    text,
+                });
+            }
+            own.push((glob, &**pattern, &sited.rule));
+        }
+        earlier.append(&mut own);
+    }
+}
+
+fn times(sited: &SitedRule, faults: &mut Vec<Fault>) {
+    let rule = &sited.rule;
+    if let (Some(default), Some(max)) = (rule.default_ttl_ms, rule.max_ttl_ms)
+        && max < default
+    {
+        let (max, default) = (duration::text(max), duration::text(default));
+        faults.push(sited.origins.fault(
+            "max_ttl",
+            format!("\"{max}\" is shorter than default_ttl = \"{default}\""),
+        ));
+    }
+    if rule.renew && rule.max_hold_ms == 0 {
+        let text = "\"0s\" leaves nothing to renew; give it a length, or set renew = false".to_owned();
+        faults.push(sited.origins.fault("max_hold", text));
+    }
+}
+
+fn warn(config: &Config, warnings: &mut Vec<String>) {
+    let named = |wanted: &dyn Fn(&Rule) -> bool| -> Option<String> {
+        let names: Vec<String> = config
+            .rules
+            .iter()
+            .filter(|rule| wanted(rule))
+            .map(|rule| format!("\"{}\"", rule.name.escape_debug()))
+            .collect();
+        let word = if names.len() == 1 { "rule" } else { "rules" };
+        (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
+    };
+    if let Some(rules) = named(&|rule| rule.mode == Mode::Enforce && rule.default_ttl_ms.is_none()) {
+        warnings.push(format!(
+            "{rules}: no default_ttl, so a lock that a client takes without a TTL stays until its owner releases it, \
+             or until `lockward release KEY`"
+        ));
+    }
+    let by_address = |rule: &Rule| rule.mode != Mode::Off && rule.owner == [OwnerPart::Address];
+    match &config.listen.place {
+        Place::Tcp(address) if address.is_loopback() => {
+            if let Some(rules) = named(&by_address) {
+                warnings.push(format!(
+                    "{rules}: owner = \"address\" on the loopback address {address}: all clients on this machine are \
+                     one owner (two redis-cli too); to tell them apart use owner = \"connection\" or \"client-name\""
+                ));
+            }
+        }
+        Place::Unix(_) => {
+            if let Some(rules) = named(&by_address) {
+                warnings.push(format!(
+                    "{rules}: owner = \"address\" on a unix socket: all clients are one owner; to tell them apart use \
+                     owner = \"process\", \"connection\" or \"client-name\""
+                ));
+            }
+        }
+        Place::Tcp(_) => {}
+    }
+    if let Place::Tcp(address) = &config.listen.place
+        && let Some(rules) = named(&|rule| rule.mode != Mode::Off && rule.owner.contains(&OwnerPart::Process))
+    {
+        warnings.push(format!(
+            "{rules}: owner = \"process\" counts as \"connection\" on TCP ({address}); processes are known only on a \
+             unix socket (listen.unix)"
+        ));
+    }
+    admin(&config.admin.address, config.admin.token.is_some(), warnings);
+    if config.upstream.server.database != 0 {
+        warnings.push(format!(
+            "upstream.url: database {} is that of lockward's own connection; clients begin in 0 and choose by SELECT",
+            config.upstream.server.database
+        ));
+    }
+}
+
+fn admin(address: &HostPort, token: bool, warnings: &mut Vec<String>) {
+    if !address.is_loopback() && !token {
+        warnings.push(format!(
+            "admin.address {address} can be reached from other machines, and admin.token is empty: everybody there can \
+             read the names of locks and owners, and nobody can release a stuck lock"
+        ));
+    }
+}

@@ -1,0 +1,125 @@
+//! Which keys there are, and which of them a misspelt one probably meant. Knows no types and no values.
+
+pub(super) const LISTEN: &[&str] = &[
+    "address",
+    "unix",
+    "tls",
+    "proxy_protocol",
+    "tcp_keepalive",
+    "max_connections",
+];
+pub(super) const TLS: &[&str] = &["cert", "key", "client_ca"];
+pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout"];
+pub(super) const ADMIN: &[&str] = &["address", "token"];
+pub(super) const LOG: &[&str] = &["level", "format"];
+pub(super) const RECORDS: &[&str] = &["prefix"];
+pub(super) const LOCKS: &[&str] = &[
+    "name",
+    "pattern",
+    "mode",
+    "owner",
+    "unmanaged",
+    "fencing",
+    "emulate",
+    "denied_write",
+    "default_ttl",
+    "max_ttl",
+    "late_release_window",
+    "renew",
+    "max_hold",
+    "release_on_disconnect",
+    "disconnect_grace",
+];
+
+/// The sections with one table each.
+pub(super) const SECTIONS: &[(&str, &[&str])] = &[
+    ("listen", LISTEN),
+    ("upstream", UPSTREAM),
+    ("admin", ADMIN),
+    ("log", LOG),
+    ("records", RECORDS),
+];
+
+/// The top level.
+pub(super) const TOP: &[&str] = &["listen", "upstream", "admin", "log", "records", "locks"];
+
+/// The text for a key that does not exist, with the best hint there is.
+pub(super) fn unknown(key: &str, known: &[&str]) -> String {
+    if let Some(near) = nearest(key, known.iter().copied()) {
+        return format!("unknown key; did you mean \"{near}\"?");
+    }
+    let elsewhere = SECTIONS
+        .iter()
+        .chain(&[("[locks]", LOCKS)])
+        .find(|(_, keys)| keys.contains(&key));
+    match elsewhere {
+        Some((section, _)) => format!("unknown key here; it belongs to [{section}]"),
+        None => format!("unknown key; here can stand: {}", known.join(", ")),
+    }
+}
+
+/// The nearest of some words, if it is near enough to be meant: a third of its letters may be wrong.
+pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // No key is this long, and the distance costs the product of the lengths.
+    if word.len() > 100 {
+        return None;
+    }
+    let word = word.to_ascii_lowercase();
+    let (distance, near) = known
+        .map(|k| (distance(&word, &k.to_ascii_lowercase()), k))
+        .min_by_key(|(d, _)| *d)?;
+    (distance <= 1.max(near.len() / 3)).then_some(near)
+}
+
+/// How many letters must be put in, taken out or changed to make one word of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut left = i + 1;
+        let mut corner = i;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let best = (corner + usize::from(x != y)).min(left + 1).min(*cell + 1);
+            corner = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(a.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_counts_letters() {
+        for (a, b, expected) in [
+            ("", "abc", 3),
+            ("patern", "pattern", 1),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 2),
+            ("x", "x", 0),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(distance(b, a), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn a_slip_finds_its_key_and_noise_finds_none() {
+        for (slip, key) in [
+            ("patern", "pattern"),
+            ("default-ttl", "default_ttl"),
+            ("denied_writes", "denied_write"),
+            ("Mode", "mode"),
+            ("late_release_windw", "late_release_window"),
+        ] {
+            assert_eq!(nearest(slip, LOCKS.iter().copied()), Some(key));
+        }
+        assert_eq!(nearest("colour", LOCKS.iter().copied()), None);
+        assert!(unknown("url", LISTEN).ends_with("it belongs to [upstream]"));
+        assert!(unknown("pattern", TOP).ends_with("it belongs to [[locks]]"));
+    }
+}

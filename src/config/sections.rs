@@ -1,0 +1,189 @@
+//! The sections with one table each, key by key, with their defaults. What this version cannot do yet is refused here,
+//! never passed over. Whether the settings fit together is looked at elsewhere.
+
+use std::time::Duration;
+
+use super::address::{HostPort, Place, Server};
+use super::conflicts::{Settings, SitedRule};
+use super::duration;
+use super::fault::{Fault, Origin};
+use super::keys;
+use super::reader::{Origins, Reader};
+use super::rules;
+use super::tree::{Node, Table, Value};
+use super::{Admin, Config, Format, Level, Listen, Log, Records, Secret, Upstream};
+
+/// The longest record prefix, in bytes: it is stored with every lock.
+const LONGEST_PREFIX: usize = 64;
+const MOST_CONNECTIONS: u32 = 1_000_000;
+
+/// Reads the whole tree.
+pub(super) fn read(tree: Table, faults: &mut Vec<Fault>) -> Settings {
+    let mut top = Reader::new(String::new(), Origin::File, keys::TOP, tree, faults);
+    let (listen, listen_origins) = section(&mut top, "listen", keys::LISTEN, listen);
+    let (upstream, upstream_origins) = section(&mut top, "upstream", keys::UPSTREAM, upstream);
+    let (admin, admin_origins) = section(&mut top, "admin", keys::ADMIN, admin);
+    let (log, _) = section(&mut top, "log", keys::LOG, log);
+    let (records, _) = section(&mut top, "records", keys::RECORDS, records);
+    let sited: Vec<SitedRule> = rules::read(&mut top);
+    top.finish();
+    let rules = sited.iter().map(|sited| sited.rule.clone()).collect();
+    Settings {
+        config: Config {
+            listen,
+            upstream,
+            admin,
+            log,
+            records,
+            rules,
+        },
+        listen: listen_origins,
+        upstream: upstream_origins,
+        admin: admin_origins,
+        rules: sited,
+    }
+}
+
+fn section<T>(
+    top: &mut Reader<'_>,
+    name: &'static str,
+    known: &'static [&'static str],
+    read: fn(&mut Reader<'_>) -> T,
+) -> (T, Origins) {
+    let (origin, table) = match top.take(name) {
+        Some(Node {
+            origin,
+            value: Value::Table(table),
+        }) => (origin, table),
+        Some(Node { origin, .. }) => {
+            top.fault(origin.clone(), name, format!("must be one table, written as [{name}]"));
+            (origin, Table::default())
+        }
+        None => (Origin::File, Table::default()),
+    };
+    let mut reader = Reader::new(name.to_owned(), origin, known, table, top.faults);
+    let value = read(&mut reader);
+    (value, reader.finish())
+}
+
+fn loopback(port: u16) -> HostPort {
+    HostPort {
+        host: "127.0.0.1".to_owned(),
+        port,
+    }
+}
+
+fn not_yet(reader: &mut Reader<'_>, origin: Origin, key: &str, what: &str) {
+    reader.fault(origin, key, format!("{what} is not in this version yet"));
+}
+
+fn listen(reader: &mut Reader<'_>) -> Listen {
+    let address = reader.address("address");
+    let unix = reader.socket_path("unix");
+    tls(reader);
+    if let Some(node) = reader.take("proxy_protocol") {
+        // Read by hand, because `true` is refused where it stands.
+        match &node.value {
+            Value::Bool(false) => {}
+            Value::Raw(text) if text == "false" => {}
+            Value::Bool(true) => not_yet(reader, node.origin, "proxy_protocol", "reading PROXY headers"),
+            Value::Raw(text) if text == "true" => {
+                not_yet(reader, node.origin, "proxy_protocol", "reading PROXY headers");
+            }
+            _ => reader.fault(node.origin, "proxy_protocol", "must be true or false without quotes"),
+        }
+    }
+    let keepalive = keepalive(reader).unwrap_or(60_000);
+    let max_connections = reader.integer("max_connections", 1, MOST_CONNECTIONS).unwrap_or(10_000);
+    Listen {
+        place: match unix {
+            Some(path) => Place::Unix(path),
+            None => Place::Tcp(address.unwrap_or_else(|| loopback(6380))),
+        },
+        tcp_keepalive: (keepalive > 0).then(|| Duration::from_millis(keepalive)),
+        max_connections: max_connections.try_into().unwrap_or(usize::MAX),
+    }
+}
+
+/// Milliseconds; the system counts whole seconds.
+fn keepalive(reader: &mut Reader<'_>) -> Option<u64> {
+    let time = "a time in quotes with its unit, like \"30s\"";
+    reader.parsed("tcp_keepalive", time, |text| match duration::parse(text)? {
+        time if time % 1000 == 0 => Ok(time),
+        _ => Err("must be whole seconds, or \"0s\" for never".to_owned()),
+    })
+}
+
+/// The keys are looked at, so that a slip in one is told along with the refusal.
+fn tls(reader: &mut Reader<'_>) {
+    let Some(Node { origin, value }) = reader.take("tls") else {
+        return;
+    };
+    not_yet(reader, origin.clone(), "tls", "TLS for clients");
+    if let Value::Table(table) = value {
+        let mut tls = Reader::new("listen.tls".to_owned(), origin, keys::TLS, table, reader.faults);
+        for key in keys::TLS {
+            tls.text(key);
+        }
+        tls.finish();
+    }
+}
+
+fn upstream(reader: &mut Reader<'_>) -> Upstream {
+    let server = reader.server("url").unwrap_or_else(|| Server {
+        place: Place::Tcp(loopback(6379)),
+        user: None,
+        password: None,
+        database: 0,
+    });
+    reader.parsed("mode", "\"dedicated\"", |text| match text {
+        "shared" => Err("\"shared\" is not in this version yet; use \"dedicated\"".to_owned()),
+        text => super::reader::pick(text, &[("dedicated", ())]),
+    });
+    let timeout = reader.milliseconds("connect_timeout", 1).unwrap_or(2_000);
+    Upstream {
+        server,
+        connect_timeout: Duration::from_millis(timeout),
+    }
+}
+
+fn admin(reader: &mut Reader<'_>) -> Admin {
+    let address = reader.address("address").unwrap_or_else(|| loopback(9180));
+    let token = reader.parsed("token", "a text in quotes", |text| {
+        match text.bytes().all(|b| b.is_ascii_graphic()) {
+            true => Ok(text.to_owned()),
+            false => Err("must be printable ASCII without spaces, since it travels in an HTTP header".to_owned()),
+        }
+    });
+    Admin {
+        address,
+        token: token.filter(|token| !token.is_empty()).map(Secret::new),
+    }
+}
+
+fn log(reader: &mut Reader<'_>) -> Log {
+    let levels = [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
+    let level = reader.choice("level", &levels.map(|level| (level.word(), level)));
+    let format = reader.choice("format", &[("text", Format::Text), ("json", Format::Json)]);
+    Log {
+        level: level.unwrap_or(Level::Info),
+        format: format.unwrap_or(Format::Text),
+    }
+}
+
+fn records(reader: &mut Reader<'_>) -> Records {
+    let prefix = reader.parsed("prefix", "a text in quotes", |text| {
+        if text.is_empty() || text.len() > LONGEST_PREFIX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "must be 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
+            ));
+        }
+        if text.contains(['{', '}']) {
+            return Err("must not contain a brace: it would decide the cluster slot of every record".to_owned());
+        }
+        Ok(text.to_owned())
+    });
+    Records {
+        prefix: prefix.unwrap_or_else(|| "lockward:".to_owned()),
+    }
+}

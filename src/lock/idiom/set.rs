@@ -1,0 +1,111 @@
+//! `SET` with all its options, and the constant meanings of `SETEX`, `PSETEX` and `GETSET`.
+
+use super::super::features::Features;
+use super::super::rule::Rule;
+use super::{Emulate, Kind, Meaning, Write, Wrote, is, nil_allowed};
+use crate::resp::Args;
+
+/// `SETEX`, `PSETEX`.
+pub(super) const OVERWRITE: Meaning = write(Kind::Overwrite, false, Wrote::Reply);
+/// `GETSET`.
+pub(super) const TAKEOVER: Meaning = write(Kind::Takeover, false, Wrote::Always);
+
+pub(super) const fn write(kind: Kind, refused_by_nil: bool, wrote: Wrote) -> Meaning {
+    Meaning::Write(Write { kind, refused_by_nil, wrote })
+}
+
+/// The options of one `SET`.
+#[derive(Default)]
+struct Options {
+    nx: bool,
+    xx: bool,
+    get: bool,
+    /// Where `IFEQ` stands.
+    ifeq: Option<usize>,
+    ifdeq: bool,
+    /// `IFNE` or `IFDNE`.
+    ifne: bool,
+    /// A word that is not known. What stands behind it may be its value and is not read.
+    odd: bool,
+}
+
+pub(super) fn set(args: Args<'_>, rule: &Rule, features: Features) -> Meaning {
+    let options = options(args);
+    if options.odd {
+        return write(Kind::Overwrite, false, Wrote::Odd);
+    }
+    if options.ifeq.is_some() || options.ifdeq {
+        return compared(&options, rule, features);
+    }
+    if options.ifne && !features.set_ifne {
+        // The server's own syntax error is what clients choose their way by.
+        return Meaning::Other;
+    }
+    let wrote = if options.get { Wrote::Always } else { Wrote::Reply };
+    match options {
+        Options { nx: true, ifne: false, get: false, .. } => Meaning::Acquire,
+        Options { nx: true, ifne: false, .. } => write(Kind::Acquire, false, wrote),
+        Options { ifne: true, get, .. } => {
+            write(Kind::Overwrite, !get, if get { Wrote::Unknown } else { Wrote::Reply })
+        }
+        Options { xx: true, get, .. } => write(Kind::Overwrite, !get, wrote),
+        Options { get: true, .. } => TAKEOVER,
+        _ => write(Kind::Overwrite, nil_allowed(rule), wrote),
+    }
+}
+
+/// `IFEQ`, `IFDEQ`: the server compares, or says that it cannot, or a script does it in its place.
+fn compared(options: &Options, rule: &Rule, features: Features) -> Meaning {
+    if features.set_ifeq {
+        return Meaning::SelfChecked;
+    }
+    let alone = !(options.nx || options.xx || options.ifne || options.ifdeq);
+    match options.ifeq {
+        Some(place) if rule.emulate && alone => {
+            Meaning::Emulate(Emulate { compare: place + 1, set: Some((place, options.get)) })
+        }
+        _ => Meaning::Other,
+    }
+}
+
+fn options(args: Args<'_>) -> Options {
+    let mut options = Options::default();
+    let mut words = args.iter().enumerate().skip(3);
+    while let Some((place, word)) = words.next() {
+        let value = match word {
+            word if is(word, "NX") => {
+                options.nx = true;
+                continue;
+            }
+            word if is(word, "XX") => {
+                options.xx = true;
+                continue;
+            }
+            word if is(word, "GET") => {
+                options.get = true;
+                continue;
+            }
+            word if is(word, "KEEPTTL") => continue,
+            word if ["EX", "PX", "EXAT", "PXAT"].iter().any(|known| is(word, known)) => words.next(),
+            word if is(word, "IFEQ") => {
+                options.odd |= options.ifeq.is_some();
+                options.ifeq = Some(place);
+                words.next()
+            }
+            word if is(word, "IFDEQ") => {
+                options.ifdeq = true;
+                words.next()
+            }
+            word if is(word, "IFNE") || is(word, "IFDNE") => {
+                options.ifne = true;
+                words.next()
+            }
+            _ => None,
+        };
+        if value.is_none() {
+            options.odd = true;
+            break;
+        }
+    }
+    options
+}

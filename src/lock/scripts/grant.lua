@@ -1,0 +1,51 @@
+-- Writes the record of a new lease on a lock that has just been taken; s is what was there before. Returns the report.
+local function grant(s, w, fence)
+  local e = call('PEXPIRETIME', s.k)
+  if e == -2 then return '-' end
+  local words = ''
+  if e == -1 and w.default > 0 then
+    call('PEXPIRE', s.k, w.default)
+    e, words = call('PEXPIRETIME', s.k), ' injected'
+  end
+  if w.max > 0 and e >= 0 and call('PTTL', s.k) > w.max then
+    call('PEXPIRE', s.k, w.max)
+    e, words = call('PEXPIRETIME', s.k), words .. ' reduced'
+  end
+  local now = s.now or clock()
+  local kept, overlap = {}, false
+  for _, d in ipairs(s.debts) do
+    if w.window > 0 and now - d.due < w.window then kept[#kept + 1] = d else s.stale = s.stale + 1 end
+  end
+  if s.stale > 0 then words = words .. ' window=' .. s.stale end
+  if #kept > 32 then words = words .. ' cap=' .. #kept - 32 end
+  local f = {'version', 1, 'window', w.window, 'number', (s.h and tonumber(s.h.number) or 0) + 1, 'owner', w.o,
+    'token', w.token, 'connection', w.c, 'connection_open', 1, 'owing', 1, 'acquired_at', string.format('%.0f', now)}
+  local function set(name, value)
+    f[#f + 1] = name
+    f[#f + 1] = value
+  end
+  local list = {}
+  for i = math.max(#kept - 31, 1), #kept do
+    local d = kept[i]
+    if d.o ~= w.o or d.c ~= w.c and d.open then overlap = true end
+    list[#list + 1] = d.n
+    set('debt:' .. d.n, string.format('%.0f', d.due) .. ' ' .. d.c .. ' ' .. d.o)
+    set('unpaid:' .. d.n, 1)
+    if d.open then set('open:' .. d.n, 1) end
+  end
+  if #list > 0 then set('debts', table.concat(list, ' ')) end
+  if overlap then words = words .. ' overlap' end
+  if e >= 0 then words = words .. ' ttl=' .. string.format('%.0f', math.max(e - now, 0)) end
+  if fence then
+    local t = call('TIME')
+    local last = tonumber(call('GET', fence) or 0) or 0
+    local number = string.format('%.0f', math.max(last + 1, t[1] * 1000000 + t[2]))
+    call('SET', fence, number)
+    set('fence', number)
+    words = words .. ' fence=' .. number
+  end
+  if s.h then call('DEL', s.r) end
+  call('HSET', s.r, unpack(f))
+  if e >= 0 then call('PEXPIREAT', s.r, e + w.window) end
+  return 'granted' .. words .. expired(s)
+end

@@ -1,0 +1,100 @@
+-- Reads a lock and its lease record, and changes the record only by commands that work when memory is full.
+local call = redis.call
+
+-- The caller as lockward packs it into one argument.
+local function who(s)
+  local allow, window, default, max, token, c, o =
+    string.match(s, '^(%d) (%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
+  return {allow = allow == '1', window = tonumber(window), default = tonumber(default), max = tonumber(max),
+    token = token, c = c, o = o}
+end
+
+local function clock()
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+-- at: the lock's expiry (-1 none, -2 no lock). state: free, current, adrift, open or unmanaged. debts: the unpaid ones
+-- within the window, oldest first; doubts: those paid doubtfully under the lease. past: the last lease is past its due
+-- expiry, and last is the debt that came of it. early: it went before that. alien: a record of another version.
+local function look(k, r, at)
+  local s = {k = k, r = r, at = at or call('PEXPIRETIME', k), debts = {}, doubts = {}, stale = 0}
+  s.state = s.at == -2 and 'free' or 'unmanaged'
+  local f = call('HGETALL', r)
+  if #f == 0 then return s end
+  local h = {}
+  for i = 1, #f, 2 do h[f[i]] = f[i + 1] end
+  s.h = h
+  if h.version ~= '1' then
+    s.alien = true
+    return s
+  end
+  s.window = tonumber(h.window)
+  if h.token or h.opened then
+    local due = call('PEXPIRETIME', r)
+    if due >= 0 then due = due - s.window end
+    s.due = due
+    if s.at ~= -2 and math.abs(s.at - due) <= 2 then
+      s.state = h.opened and 'open' or 'current'
+    else
+      s.now = clock()
+      if due >= 0 and due - s.now <= 2 then s.past = h.token
+      elseif s.at == -2 then s.early = true
+      else s.state = h.opened and 'open' or 'adrift' end
+    end
+  end
+  if not h.debts and not s.past then return s end
+  s.now = s.now or clock()
+  local all = {}
+  for n in string.gmatch(h.debts or '', '%d+') do
+    local due, c, o = string.match(h['debt:' .. n] or '', '^(%d+) (%S+) (.*)$')
+    if due then
+      local d = {n = n, due = tonumber(due), c = c, o = o, open = h['open:' .. n], unpaid = h['unpaid:' .. n]}
+      all[#all + 1] = d
+      if not d.unpaid then s.doubts[#s.doubts + 1] = d end
+    end
+  end
+  if s.past then
+    s.last = s.doubts[#s.doubts]
+    if not s.last and h.owing then
+      s.last = {n = h.number, due = s.due, c = h.connection, o = h.owner, open = h.connection_open}
+      all[#all + 1] = s.last
+    end
+  end
+  for _, d in ipairs(all) do
+    if d.unpaid or d == s.last then
+      if s.window > 0 and s.now - d.due < s.window then s.debts[#s.debts + 1] = d
+      else
+        s.stale = s.stale + 1
+        if d == s.last then s.last = nil end
+      end
+    end
+  end
+  return s
+end
+
+-- The names of a debt's fields, appended to f.
+local function fields(f, d)
+  f[#f + 1] = 'debt:' .. d.n
+  f[#f + 1] = 'unpaid:' .. d.n
+  f[#f + 1] = 'open:' .. d.n
+end
+
+-- The last lease leaves the record; its doubts are settled with it, and d, if given, is paid.
+local function finish(s, d)
+  if #s.debts == 0 then return call('DEL', s.r) end
+  local f = {'owner', 'token', 'connection', 'connection_open', 'owing', 'acquired_at', 'fence', 'opened'}
+  for _, x in ipairs(s.doubts) do fields(f, x) end
+  if d then fields(f, d) end
+  call('HDEL', s.r, unpack(f))
+  call('PEXPIREAT', s.r, s.debts[#s.debts].due + s.window)
+end
+
+local function without_ttl(s) return s.at == -1 and ' nottl' or '' end
+local function since(t, now) return t and string.format('%.0f', math.max(now - t, 0)) or '?' end
+
+-- Words of a report: the last lease was found expired.
+local function expired(s)
+  if not s.last then return '' end
+  return ' expired=' .. since(s.h.acquired_at, s.due) .. '/' .. s.h.connection .. '/' .. s.h.owner
+end

@@ -1,0 +1,19 @@
+-- DEL, UNLINK. KEYS: each lock and its record, then the other keys. ARGV: the command; how many locks; each caller.
+local function main()
+  local n, sum, parts, seen = tonumber(ARGV[2]), 0, {}, {}
+  for i = 1, n do
+    local k = KEYS[2 * i - 1]
+    parts[i] = '-'
+    if not seen[k] then
+      seen[k] = true
+      local s, go = look(k, KEYS[2 * i])
+      go, parts[i] = release(s, who(ARGV[i + 2]))
+      if go then
+        sum = sum + call(ARGV[1], k)
+        removed(s)
+      end
+    end
+  end
+  for i = 2 * n + 1, #KEYS, 1000 do sum = sum + call(ARGV[1], unpack(KEYS, i, math.min(i + 999, #KEYS))) end
+  return {table.concat(parts, ';'), sum}
+end

@@ -1,0 +1,52 @@
+//! Does what the keeper asks for, on lockward's own connection, and tells it what came of it. Decides nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::shared::Shared;
+use crate::lock::chore::{Chore, Done};
+use crate::lock::keeper::Failed;
+
+/// How long the task sleeps without a deadline; it is woken when there is work.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Runs until the process ends.
+pub async fn run(shared: Arc<Shared>) {
+    let mut under_way: JoinSet<(Chore, Option<Done>)> = JoinSet::new();
+    loop {
+        tick(&shared, &mut under_way);
+        let deadline = shared.keeper().deadline();
+        let rest = deadline.map_or(IDLE, |at| Duration::from_micros(at.since(shared.now())));
+        tokio::select! {
+            () = sleep(rest) => {}
+            () = shared.chores.notified() => {}
+            Some(finished) = under_way.join_next() => {
+                // A chore's task neither panics nor is cancelled.
+                if let Ok((chore, done)) = finished {
+                    shared.keeper().done(shared.now(), &chore, done.as_ref().ok_or(Failed));
+                }
+            }
+        }
+    }
+}
+
+fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
+    let (mut chores, mut events) = (Vec::new(), Vec::new());
+    shared.keeper().tick(shared.now(), &mut chores, &mut events);
+    for event in &events {
+        shared.show(event);
+    }
+    for chore in chores {
+        let own = shared.own.clone();
+        under_way.spawn(async move {
+            let done = own.chore(chore.clone()).await;
+            if let Err(error) = &done {
+                tracing::debug!(%error, "a chore was not done");
+            }
+            (chore, done.ok())
+        });
+    }
+}

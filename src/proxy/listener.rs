@@ -1,0 +1,129 @@
+//! Where clients come in: a TCP port or a unix socket. Takes connections and hands each to its own task.
+
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::client;
+use super::shared::Shared;
+use super::stream::Stream;
+use crate::config::Place;
+use crate::resp::{encode, texts};
+
+/// How long to wait when the system has no file descriptor left.
+const OUT_OF_FILES: Duration = Duration::from_millis(100);
+
+/// A bound listener.
+pub enum Listener {
+    /// On TCP.
+    Tcp(TcpListener),
+    /// On a unix socket.
+    Unix(UnixListener),
+}
+
+/// Limits of the accepting side.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// When the system looks for dead peers; `None`: never.
+    pub keep_alive: Option<Duration>,
+    /// More are turned away, as the server does it.
+    pub max_connections: usize,
+}
+
+impl Listener {
+    /// Binds the place. A unix socket that nobody listens on any more is replaced.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn bind(place: &Place) -> io::Result<Listener> {
+        match place {
+            Place::Tcp(address) => {
+                TcpListener::bind((address.host.as_str(), address.port)).await.map(Listener::Tcp)
+            }
+            Place::Unix(path) => {
+                remove_stale(path).await?;
+                UnixListener::bind(path).map(Listener::Unix)
+            }
+        }
+    }
+
+    /// The TCP port that was bound.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
+            Listener::Unix(_) => None,
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+        }
+    }
+}
+
+async fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if found.file_type().is_socket() && UnixStream::connect(path).await.is_err() {
+        return std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// Takes clients until a drain is asked for, then waits for those that are there.
+pub async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>) {
+    let mut clients = JoinSet::new();
+    let mut draining = shared.draining.clone();
+    loop {
+        tokio::select! {
+            () = drain_begins(&mut draining) => break,
+            Some(_) = clients.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok(stream) if clients.len() >= limits.max_connections => turn_away(&stream),
+                Ok(stream) => {
+                    if let Some(idle) = limits.keep_alive
+                        && let Err(error) = stream.keep_alive(idle)
+                    {
+                        tracing::debug!(%error, "no keep-alive for a client");
+                    }
+                    let connection = shared.connection();
+                    clients.spawn(client::serve(Arc::clone(&shared), stream, connection));
+                }
+                // A client that is gone before it was taken is nobody's fault; no descriptor left calms down by waiting.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take a client");
+                    sleep(OUT_OF_FILES).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    while clients.join_next().await.is_some() {}
+}
+
+/// Waits until a drain is asked for, or nobody is left to ask.
+pub(super) async fn drain_begins(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|draining| *draining).await;
+}
+
+/// Says what the server itself would say, as far as it fits at once, and closes.
+fn turn_away(stream: &Stream) {
+    let mut line = BytesMut::new();
+    encode::error(&mut line, texts::TOO_MANY_CLIENTS.as_bytes());
+    // Nobody waits for a client that there is no room for.
+    let _ = stream.try_write(&line);
+}
