@@ -8,7 +8,7 @@ pub struct Features {
     pub delex: bool,
     /// `DELIFEQ` (Valkey 9).
     pub delifeq: bool,
-    /// `MSETEX` (Redis 8.4).
+    /// `MSETEX` (Redis 8.4, Valkey 9.1).
     pub msetex: bool,
     /// `SET … IFEQ` (Redis 8.4, Valkey 8.1).
     pub set_ifeq: bool,

@@ -22,8 +22,6 @@ mod closing;
 mod events;
 mod lease;
 mod results;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -278,16 +276,18 @@ impl Keeper {
         self.rules.get(usize::from(rule.0))
     }
 
-    /// The lease has to be asked about at `at`.
+    /// The lease has to be asked about at `at`, or again if a look is under way.
     fn ask(&mut self, id: LeaseId, at: Time) {
-        self.book.change(id, |lease| {
-            if lease.is_live() {
+        self.book.change(id, |lease| match &mut lease.phase {
+            Phase::Live => {
                 lease.phase = Phase::Unsure {
                     check_at: at,
                     superseded: false,
                     given_up: false,
-                };
+                }
             }
+            Phase::Unsure { check_at, .. } if lease.pending.is_some() => *check_at = at,
+            Phase::Unsure { .. } | Phase::Owed { .. } => {}
         });
         self.plan(id);
     }
