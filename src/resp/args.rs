@@ -65,6 +65,11 @@ pub fn word(argument: &[u8]) -> &[u8] {
     }
 }
 
+/// Whether the server reads an argument as this name or option, in any case; see [`word`].
+pub fn is_word(argument: &[u8], name: &[u8]) -> bool {
+    word(argument).eq_ignore_ascii_case(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,5 +10,5 @@ pub mod reply;
 pub mod request;
 pub mod texts;
 
-pub use args::{Args, Span, word};
+pub use args::{Args, Span, is_word, word};
 pub use encode::Resp;
