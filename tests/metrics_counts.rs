@@ -3,7 +3,7 @@
 mod metrics_reader;
 
 use lockward::event::{
-    Action, DropReason, Grant, Operation, Refusal, RefusalReason, ReleaseOutcome, Renewal, Time, What,
+    Action, DropReason, Grant, Operation, Refusal, RefusalReason, ReleaseOutcome, Renewal, RuleIndex, What,
 };
 use lockward::metrics::{Direction, LogKind, Side, TableSummary};
 use metrics_reader::scene::{event, grant, metrics, release, scrape};
@@ -128,15 +128,9 @@ fn each_event_counts_where_it_belongs() {
 }
 
 #[test]
-fn a_wait_is_measured_by_owner_and_key() {
+fn a_wait_is_measured() {
     let metrics = metrics(&["jobs"]);
-    metrics.event(&event(0, "b", 1000, What::Contended));
-    metrics.event(&event(0, "c", 1000, What::Contended));
-    metrics.event(&event(0, "b", 1200, What::Contended));
-    assert_eq!(metrics.waiters(Time::default().plus_ms(1300)), [2]);
-    metrics.event(&event(0, "b", 1500, What::Granted(grant())));
-    metrics.event(&event(0, "d", 1600, What::Granted(grant())));
-    assert_eq!(metrics.waiters(Time::default().plus_ms(1600)), [1]);
+    metrics.waited(RuleIndex(0), 500_000);
     let shown = scrape(&metrics);
     assert_eq!(
         shown.value("lockward_lock_wait_seconds_count", &[("rule", "jobs")]),
