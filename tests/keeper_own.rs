@@ -25,6 +25,7 @@ const VALKEY_9_1: Features = Features {
     msetex: true,
     set_ifeq: true,
     set_ifne: false,
+    login: false,
 };
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 

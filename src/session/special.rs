@@ -222,6 +222,12 @@ impl Session {
             self.subscriptions = Default::default();
             self.transaction_over();
         }
+        match &change {
+            Change::User(_) | Change::Hello { user: Some(_), .. } => self.logged_in = true,
+            Change::Reset => self.logged_in = false,
+            Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
+        }
+        self.limits();
         self.identity.apply(change);
         self.tell_owners();
     }
