@@ -19,6 +19,7 @@
 mod book;
 mod chores;
 mod closing;
+mod counts;
 mod events;
 mod lease;
 mod results;
@@ -53,8 +54,8 @@ pub struct Failed;
 /// The bounds of a keeper.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Leases and debts remembered. Beyond it the oldest lease of a rule without `renew` and `release_on_disconnect`
-    /// goes, or else the new one is not taken in.
+    /// Leases and debts remembered. Beyond it the oldest debt goes, or the oldest lease of a rule without `renew` and
+    /// `release_on_disconnect`, or else the new one is not taken in.
     pub leases: usize,
     /// Watches remembered; one more is not, so a renewal may then fail somebody's EXEC.
     pub watches: usize,
