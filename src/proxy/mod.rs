@@ -181,8 +181,14 @@ pub fn own(config: &Config) -> Handle {
 async fn first_contact(shared: &Shared, config: &Config) {
     let mut state = shared.own.state();
     let _ = state.wait_for(|state| state.up || state.error.is_some()).await;
-    let features = state.borrow().features;
+    let features = features(&state.borrow());
     shared.policy.store(Arc::new(policy(config, features)));
+}
+
+/// What the server has and asks for. One that refuses our own login asks clients for theirs.
+fn features(state: &own::State) -> Features {
+    let refused = |error: &String| ["NOAUTH", "WRONGPASS"].iter().any(|code| error.contains(code));
+    Features { login: state.features.login || state.error.as_ref().is_some_and(refused), ..state.features }
 }
 
 /// Notes whether the server is there and what it can do, at each connect anew.
@@ -196,10 +202,10 @@ async fn follow_server(shared: Arc<Shared>, config: Config) {
                 (Some(error), false) => tracing::warn!(%error, "the server is not reachable"),
                 (None, false) => {}
             }
-            (seen.up, seen.features)
+            (seen.up, features(&seen))
         };
         shared.metrics.upstream_up(up);
-        if up && shared.policy.load().features != features {
+        if shared.policy.load().features != features {
             shared.policy.store(Arc::new(policy(&config, features)));
         }
         if state.changed().await.is_err() {

@@ -4,6 +4,8 @@
 /// A client named a lease record as a key.
 pub const RECORD_KEY: &str =
     "LOCKWARD this key belongs to lockward: lease records are neither read nor written by clients";
+/// A command's name with a NUL byte: the server may or may not read it up to there.
+pub const NAME_WITH_NUL: &str = "ERR unknown command: its name holds a NUL byte";
 /// `LOCKWARD` with unknown or missing words.
 pub const OWN_USAGE: &str = "LOCKWARD unknown subcommand or wrong number of arguments. Try LOCKWARD HELP.";
 /// `LOCKWARD FENCE` for a key that is no lock.

@@ -129,6 +129,7 @@ pub struct Session {
     /// The answer under way is an error.
     error: bool,
     // Modes.
+    logged_in: bool,
     raw: bool,
     monitoring: bool,
     replies_off: bool,
@@ -168,6 +169,7 @@ impl Session {
             pending: VecDeque::new(),
             blocking: 0,
             error: false,
+            logged_in: false,
             raw: false,
             monitoring: false,
             replies_off: false,
@@ -178,8 +180,14 @@ impl Session {
             watches: Vec::new(),
             subscriptions: Subscriptions::default(),
         };
+        session.limits();
         session.tell_owners();
         session
+    }
+
+    /// The server's small limits hold until it has let the client in.
+    fn limits(&mut self) {
+        self.scanner.set_authenticated(!self.policy.features.login || self.logged_in);
     }
 
     /// Tells the shell who the client is, under the rules that ask for it.
@@ -205,6 +213,7 @@ impl Session {
     pub fn adopt(&mut self, policy: &Arc<Policy>) {
         if !Arc::ptr_eq(&self.policy, policy) {
             self.policy = Arc::clone(policy);
+            self.limits();
         }
     }
 

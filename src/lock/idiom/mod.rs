@@ -9,7 +9,7 @@ mod many;
 mod set;
 
 use crate::command::{Idiom, integer as number};
-use crate::resp::Args;
+use crate::resp::{Args, is_word};
 
 use super::call::{Context, Request, Subject};
 use super::rule::{DeniedWrite, Rule};
@@ -219,7 +219,7 @@ pub fn read(request: &Request<'_>, subjects: &[Subject], context: &Context<'_>) 
 
 /// Whether an argument is this word, in any case.
 fn is(argument: &[u8], word: &str) -> bool {
-    argument.eq_ignore_ascii_case(word.as_bytes())
+    is_word(argument, word.as_bytes())
 }
 
 /// How this rule answers a refused overwrite that can be answered with nil.
