@@ -4,6 +4,8 @@
 
 #[path = "lease/history.rs"]
 mod history;
+#[path = "lease/log.rs"]
+mod log;
 #[path = "lease/random.rs"]
 mod random;
 #[allow(dead_code, reason = "shared with the test of single commands, which names the port")]

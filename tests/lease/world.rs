@@ -6,7 +6,7 @@ use lockward::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
 
 use super::view::{View, alike};
 
-pub fn rules() -> Vec<Rule> {
+fn rules() -> Vec<Rule> {
     let rule = |allow: bool, window: u64, default: Option<u64>, max: Option<u64>| Rule {
         name: "r".into(),
         patterns: Vec::new(),
@@ -37,9 +37,10 @@ pub fn rules() -> Vec<Rule> {
 
 thread_local! {
     pub static RULES: Vec<Rule> = rules();
+    pub static CONNECTIONS: [(ConnectionId, Owner); 5] = connections();
 }
 
-pub fn connections() -> [(ConnectionId, Owner); 5] {
+fn connections() -> [(ConnectionId, Owner); 5] {
     let connection = |instance: &str, number| ConnectionId {
         instance: instance.into(),
         number,
