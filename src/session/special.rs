@@ -151,6 +151,11 @@ impl Session {
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
+        if line.starts_with(b"-ERR Protocol error: unauthenticated") {
+            // The server asks for a login since a moment ago, and closes over the length of our script: say the cause.
+            encode::error(&mut self.to_downstream, texts::NOAUTH.as_bytes());
+            return self.sink_to(Sink::Drop(Whose::Front), 0);
+        }
         if line.starts_with(b"-NOPERM") {
             encode::error(
                 &mut self.to_downstream,
