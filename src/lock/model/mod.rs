@@ -290,7 +290,8 @@ impl Model {
         }
     }
 
-    fn holder(&self) -> Option<&Holder> {
+    /// Whose the lease is.
+    pub fn holder(&self) -> Option<&Holder> {
         self.lease.as_ref().and_then(|lease| lease.holder.as_ref())
     }
 
@@ -320,6 +321,13 @@ impl Model {
     /// Whether the caller may do to an unmanaged lock what Redis would do.
     fn allowed(&self, caller: &Caller) -> bool {
         caller.allow || self.standing() != Standing::Unmanaged
+    }
+
+    /// The lease may have been given up in a way that cannot be told: its expiry will owe nothing.
+    pub fn owe_nothing(&mut self) {
+        if let Some(holder) = self.lease.as_mut().and_then(|lease| lease.holder.as_mut()) {
+            holder.owing = false;
+        }
     }
 
     /// A lease whose lock went before it was due was given up in a way that nobody saw.
