@@ -64,7 +64,7 @@ pub trait Backend: Send + Sync + 'static {
     fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen>;
 
     /// Releases whatever holds the lock: [`Done::Freed`] or [`Done::Absent`]. `who` is the address of the operator,
-    /// `why` his reason, printable and short. Must come to its end though the future be dropped late.
+    /// `why` his reason, printable and short. The future is awaited to its end, whether the operator waits or not.
     fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done>;
 
     /// The rules in force.

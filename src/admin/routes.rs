@@ -71,16 +71,21 @@ pub(super) fn router(backend: Arc<dyn Backend>, token: String, hosts: &[String])
 
 /// Stands before every path: checks the host, bounds the time, sets the headers that every answer has.
 async fn guard(State(shared): Admin, request: Request, next: Next) -> Response {
-    let mut response = match shared.hosts.check(request.version(), request.headers()) {
+    let answered = match shared.hosts.check(request.version(), request.headers()) {
         Ok(()) => tokio::time::timeout(ANSWER_TIMEOUT, next.run(request))
             .await
-            .unwrap_or_else(|_| failure(StatusCode::GATEWAY_TIMEOUT, "there was no answer in time")),
-        Err(HostFault::Malformed) => failure(StatusCode::BAD_REQUEST, "the Host header is missing or malformed"),
-        Err(HostFault::Foreign) => failure(
-            StatusCode::MISDIRECTED_REQUEST,
-            "this host name is not answered: call the admin address by IP, as localhost, or by the name in [admin] address",
-        ),
+            .map_err(|_| failure(StatusCode::GATEWAY_TIMEOUT, "there was no answer in time")),
+        Err(HostFault::Malformed) => {
+            let text = "the Host header is missing or malformed";
+            Err(failure(StatusCode::BAD_REQUEST, text))
+        }
+        Err(HostFault::Foreign) => {
+            let text = "this host name is not answered: call the admin address by IP, as localhost, \
+                        or by the name that stands in [admin] address";
+            Err(failure(StatusCode::MISDIRECTED_REQUEST, text))
+        }
     };
+    let mut response = answered.into_response();
     response
         .headers_mut()
         .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -121,9 +126,9 @@ struct Target {
 
 type Asked = Result<Query<Params>, QueryRejection>;
 
-fn target(shared: &Shared, uri: &Uri, asked: Asked) -> Result<Target, Response> {
+fn target(shared: &Shared, uri: &Uri, asked: Asked) -> Result<Target, Failure> {
     let Query(Params { db, reason }) =
-        asked.map_err(|rejection| failure(StatusCode::BAD_REQUEST, &rejection.body_text()))?;
+        asked.map_err(|rejection| failure(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     let key = uri
         .path()
         .strip_prefix(LOCKS)
@@ -147,15 +152,11 @@ fn target(shared: &Shared, uri: &Uri, asked: Asked) -> Result<Target, Response> 
     })
 }
 
-async fn show_lock(State(shared): Admin, uri: Uri, asked: Asked) -> Response {
-    let target = match target(&shared, &uri, asked) {
-        Ok(target) => target,
-        Err(response) => return response,
-    };
-    match shared.backend.inspect(target.database, target.key.clone()).await {
-        Ok(seen) => Json(describe(&target, &seen)).into_response(),
-        Err(text) => failure(StatusCode::BAD_GATEWAY, &text),
-    }
+async fn show_lock(State(shared): Admin, uri: Uri, asked: Asked) -> Result<Json<Value>, Failure> {
+    let target = target(&shared, &uri, asked)?;
+    let seen = shared.backend.inspect(target.database, target.key.clone()).await;
+    let seen = seen.map_err(|text| failure(StatusCode::BAD_GATEWAY, text))?;
+    Ok(Json(describe(&target, &seen)))
 }
 
 fn describe(target: &Target, seen: &Seen) -> Value {
@@ -198,22 +199,14 @@ async fn release_lock(
     headers: HeaderMap,
     uri: Uri,
     asked: Asked,
-) -> Response {
-    if let Err(response) = authorize(&shared, peer, &headers) {
-        return response;
-    }
-    let target = match target(&shared, &uri, asked) {
-        Ok(target) => target,
-        Err(response) => return response,
-    };
+) -> Result<Response, Failure> {
+    authorize(&shared, peer, &headers)?;
+    let target = target(&shared, &uri, asked)?;
     // On a task of its own: if the operator hangs up, it is done and logged all the same.
-    match tokio::spawn(release(shared, peer, target)).await {
-        Ok(response) => response,
-        Err(_) => failure(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the release failed inside lockward; see its log",
-        ),
-    }
+    let task = tokio::spawn(release(shared, peer, target));
+    let broken = "the release failed inside lockward; see its log";
+    task.await
+        .map_err(|_| failure(StatusCode::INTERNAL_SERVER_ERROR, broken))
 }
 
 async fn release(shared: Arc<Shared>, peer: Peer, target: Target) -> Response {
@@ -247,11 +240,11 @@ async fn release(shared: Arc<Shared>, peer: Peer, target: Target) -> Response {
             | Done::Seen(_)),
         ) => {
             let text = format!("the release came to an unexpected end: {other:?}");
-            (text.clone(), failure(StatusCode::BAD_GATEWAY, &text))
+            (text.clone(), failure(StatusCode::BAD_GATEWAY, text).into_response())
         }
         Err(text) => (
             format!("failed: {}", printable(text.as_bytes())),
-            failure(StatusCode::BAD_GATEWAY, &text),
+            failure(StatusCode::BAD_GATEWAY, text).into_response(),
         ),
     };
     tracing::warn!(
@@ -268,7 +261,7 @@ async fn release(shared: Arc<Shared>, peer: Peer, target: Target) -> Response {
 }
 
 /// Whether the request carries the token. Compared in constant time, so that its beginning cannot be guessed bit by bit.
-fn authorize(shared: &Shared, peer: Peer, headers: &HeaderMap) -> Result<(), Response> {
+fn authorize(shared: &Shared, peer: Peer, headers: &HeaderMap) -> Result<(), Failure> {
     if shared.token.is_empty() {
         let text = "no admin token is configured, so nothing can be changed here: set `token` in [admin]";
         return Err(failure(StatusCode::FORBIDDEN, text));
@@ -281,14 +274,8 @@ fn authorize(shared: &Shared, peer: Peer, headers: &HeaderMap) -> Result<(), Res
     if let Verdict::Write { dropped } = shared.bad_tokens.ask(now) {
         tracing::warn!(target: "lockward::audit", who = %peer.0, dropped, "a call without the admin token was refused");
     }
-    let mut response = failure(
-        StatusCode::UNAUTHORIZED,
-        "this call needs the admin token: Authorization: Bearer TOKEN, as `token` in [admin] has it",
-    );
-    response
-        .headers_mut()
-        .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    Err(response)
+    let text = "this call needs the admin token: Authorization: Bearer TOKEN, as `token` in [admin] has it";
+    Err(failure(StatusCode::UNAUTHORIZED, text))
 }
 
 /// The token of an Authorization header with the scheme Bearer (in any case, RFC 9110).
@@ -297,6 +284,27 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-fn failure(status: StatusCode, text: &str) -> Response {
-    (status, Json(json!({ "error": text }))).into_response()
+/// An answer that says no.
+struct Failure {
+    status: StatusCode,
+    text: String,
+}
+
+fn failure(status: StatusCode, text: impl Into<String>) -> Failure {
+    Failure {
+        status,
+        text: text.into(),
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({ "error": self.text }))).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
 }

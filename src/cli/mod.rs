@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Loaded};
+use crate::config::{self, Config, Loaded};
 
 /// A transparent proxy for Redis and Valkey that lets a client release, extend or overwrite only the lock it holds.
 #[derive(Parser)]
@@ -62,7 +62,7 @@ enum Command {
 impl Source {
     /// The configuration, or the exit code after the errors were shown.
     fn load(&self) -> Result<Loaded, ExitCode> {
-        Config::load(self.config.as_deref(), std::env::vars()).map_err(|errors| {
+        Config::load(self.config.as_deref(), config::variables()).map_err(|errors| {
             complain(&errors.to_string());
             ExitCode::from(2)
         })

@@ -2,7 +2,7 @@
 //! asked, in slices of the request; the session applies it once the server has said yes. Where the number of arguments
 //! is one that the server refuses they say so, too; the values are the server's to judge.
 
-use crate::resp::Args;
+use crate::resp::{Args, is_word};
 
 use super::integer::integer;
 
@@ -31,7 +31,7 @@ impl<'a> ClientCall<'a> {
         let Some(subcommand) = args.get(1) else {
             return ClientCall::Other;
         };
-        let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
+        let is = |name: &str| is_word(subcommand, name.as_bytes());
         match (args.len(), args.get(2)) {
             (3, Some(name)) if is("setname") => ClientCall::SetName(name),
             (3, Some(switch)) if is("reply") => Self::reply(switch),
@@ -42,11 +42,11 @@ impl<'a> ClientCall<'a> {
     }
 
     fn reply(switch: &[u8]) -> ClientCall<'a> {
-        if switch.eq_ignore_ascii_case(b"on") {
+        if is_word(switch, b"on") {
             ClientCall::ReplyOn
-        } else if switch.eq_ignore_ascii_case(b"off") {
+        } else if is_word(switch, b"off") {
             ClientCall::ReplyOff
-        } else if switch.eq_ignore_ascii_case(b"skip") {
+        } else if is_word(switch, b"skip") {
             ClientCall::ReplySkip
         } else {
             ClientCall::Other
@@ -84,11 +84,11 @@ impl<'a> Hello<'a> {
         let mut at = 2;
         while let Some(option) = args.get(at) {
             match (args.get(at + 1), args.get(at + 2)) {
-                (Some(user), Some(_)) if option.eq_ignore_ascii_case(b"auth") => {
+                (Some(user), Some(_)) if is_word(option, b"auth") => {
                     hello.user = Some(user);
                     at += 3;
                 }
-                (Some(name), _) if option.eq_ignore_ascii_case(b"setname") => {
+                (Some(name), _) if is_word(option, b"setname") => {
                     hello.name = Some(name);
                     at += 2;
                 }

@@ -2,7 +2,7 @@
 //! now and then stricter than its `COMMAND GETKEYS`. Allocates nothing, and no arguments can make it panic. It does not
 //! say whether the request is right: a request that the server will refuse may have keys here or none.
 
-use crate::resp::Args;
+use crate::resp::{Args, is_word};
 
 use super::integer::integer;
 use super::role::{Idiom, Role};
@@ -151,12 +151,12 @@ fn sort_target(args: Args<'_>) -> Option<usize> {
     let mut at = 2;
     while let Some(option) = args.get(at) {
         let left = args.len() - at - 1;
-        if option.eq_ignore_ascii_case(b"store") && left >= 1 {
+        if is_word(option, b"store") && left >= 1 {
             target = Some(at + 1);
             at += 1;
-        } else if option.eq_ignore_ascii_case(b"limit") && left >= 2 {
+        } else if is_word(option, b"limit") && left >= 2 {
             at += 2;
-        } else if (option.eq_ignore_ascii_case(b"by") || option.eq_ignore_ascii_case(b"get")) && left >= 1 {
+        } else if (is_word(option, b"by") || is_word(option, b"get")) && left >= 1 {
             at += 1;
         }
         at += 1;
@@ -169,7 +169,7 @@ fn geo_target(args: Args<'_>, options: usize) -> Option<usize> {
     let mut target = None;
     let mut at = options;
     while let Some(option) = args.get(at) {
-        let stores = option.eq_ignore_ascii_case(b"store") || option.eq_ignore_ascii_case(b"storedist");
+        let stores = is_word(option, b"store") || is_word(option, b"storedist");
         if stores && at + 1 < args.len() {
             target = Some(at + 1);
             at += 1;
@@ -185,7 +185,7 @@ fn migrate(args: Args<'_>) -> Places {
     let single = args.get(3).is_some_and(|key| !key.is_empty());
     let mut at = 6;
     while let Some(option) = args.get(at) {
-        if option.eq_ignore_ascii_case(b"keys") {
+        if is_word(option, b"keys") {
             if single {
                 return Places::NOWHERE;
             }
@@ -197,8 +197,8 @@ fn migrate(args: Args<'_>) -> Places {
             };
         }
         at += match option {
-            option if option.eq_ignore_ascii_case(b"auth") => 2,
-            option if option.eq_ignore_ascii_case(b"auth2") => 3,
+            option if is_word(option, b"auth") => 2,
+            option if is_word(option, b"auth2") => 3,
             _ => 1,
         };
     }
@@ -212,7 +212,7 @@ fn streams(args: Args<'_>) -> Option<Places> {
     let mut at = 1;
     loop {
         let option = args.get(at)?;
-        at += if option.eq_ignore_ascii_case(b"streams") {
+        at += if is_word(option, b"streams") {
             let behind = args.len() - at - 1;
             let even = behind > 0 && behind.is_multiple_of(2);
             return even.then_some(Places {
@@ -221,11 +221,11 @@ fn streams(args: Args<'_>) -> Option<Places> {
                 end: at + 1 + behind / 2,
                 step: 1,
             });
-        } else if option.eq_ignore_ascii_case(b"group") {
+        } else if is_word(option, b"group") {
             3
-        } else if option.eq_ignore_ascii_case(b"noack") {
+        } else if is_word(option, b"noack") {
             1
-        } else if WITH_ONE_VALUE.iter().any(|name| option.eq_ignore_ascii_case(name)) {
+        } else if WITH_ONE_VALUE.iter().any(|name| is_word(option, name)) {
             2
         } else {
             return None;
@@ -235,7 +235,7 @@ fn streams(args: Args<'_>) -> Option<Places> {
 
 fn subcommand(list: &'static [Subcommand], args: Args<'_>) -> Option<&'static Subcommand> {
     let name = args.get(1)?;
-    list.iter().find(|sub| name.eq_ignore_ascii_case(sub.name.as_bytes()))
+    list.iter().find(|sub| is_word(name, sub.name.as_bytes()))
 }
 
 #[cfg(test)]

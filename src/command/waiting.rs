@@ -1,7 +1,7 @@
 //! Which requests may keep the server waiting, so that no answer means nothing yet. Does not say whether one does: that
 //! depends on the data, and inside MULTI none does.
 
-use crate::resp::Args;
+use crate::resp::{Args, is_word};
 
 use super::role::Role;
 use super::row::Row;
@@ -14,7 +14,7 @@ pub fn may_wait(row: &Row, args: Args<'_>) -> bool {
         return false;
     }
     match row.name {
-        "xread" | "xreadgroup" | "ts.read" => args.iter().skip(1).any(|word| word.eq_ignore_ascii_case(b"block")),
+        "xread" | "xreadgroup" | "ts.read" => args.iter().skip(1).any(|word| is_word(word, b"block")),
         _ => true,
     }
 }

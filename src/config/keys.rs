@@ -108,6 +108,19 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_file_has_every_key() {
+        let all = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(LOCKS);
+        for key in all {
+            let set = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
+            let told = *key == "tls" && crate::config::BUILT_IN.contains("\"tls\"");
+            assert!(
+                told || crate::config::BUILT_IN.lines().any(set),
+                "{key} is missing in config.toml"
+            );
+        }
+    }
+
+    #[test]
     fn a_slip_finds_its_key_and_noise_finds_none() {
         for (slip, key) in [
             ("patern", "pattern"),

@@ -100,6 +100,15 @@ impl<'f> Reader<'f> {
         Some(node)
     }
 
+    /// Whether a key that was probably meant to be this one is there.
+    pub(super) fn has_slip_of(&self, key: &str) -> bool {
+        let known = || self.known.iter().copied();
+        self.table
+            .0
+            .iter()
+            .any(|entry| entry.key != key && keys::nearest(&entry.key, known()) == Some(key))
+    }
+
     /// Notes a fault of a key.
     pub(super) fn fault(&mut self, origin: Origin, key: &str, text: impl Into<String>) {
         let key = if self.path.is_empty() {

@@ -166,11 +166,14 @@ fn name(reader: &mut Reader<'_>, patterns: &str, rule: Origin) -> String {
 /// The good ones among the patterns, with the place of each.
 fn patterns(reader: &mut Reader<'_>, rule: Origin) -> Vec<(String, Origin)> {
     let Some(mut patterns) = reader.texts("pattern") else {
-        reader.fault(
-            rule,
-            "pattern",
-            "missing; say which keys are locks, like pattern = \"lock:*\"",
-        );
+        // A misspelt key is told as such, which says enough.
+        if !reader.has_slip_of("pattern") {
+            reader.fault(
+                rule,
+                "pattern",
+                "missing; say which keys are locks, like pattern = \"lock:*\"",
+            );
+        }
         return Vec::new();
     };
     if patterns.len() > MOST_PATTERNS {

@@ -3,6 +3,8 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::call;
+use super::script::Script;
 use crate::event::{ConnectionId, Owner, Token};
 
 /// One piece of work on one lock key.
@@ -109,11 +111,134 @@ pub struct Seen {
 
 /// Appends the request for a chore: an EVAL with the script's text, answered by what [`parse_chore`] reads.
 pub fn encode_chore(chore: &Chore, prefix: &str, out: &mut BytesMut) {
-    let _ = (chore, prefix, out);
+    let (script, argv) = match &chore.task {
+        Task::Renew { token, ttl_ms } => (Script::Renew, vec![text(token.0), text(ttl_ms)]),
+        Task::Free { token: Some(token) } => (Script::Free, vec![text(token.0)]),
+        Task::Free { token: None } => (Script::Free, vec![text('-')]),
+        Task::Gone { connection } => (Script::Gone, vec![text(connection)]),
+        Task::DropDebts { owner } => (Script::Drop, vec![text(owner)]),
+        Task::Check { token } => (Script::Check, vec![text(token.0)]),
+        Task::Inspect => (Script::Inspect, Vec::new()),
+    };
+    call::encode_own(script, prefix, &chore.key, &argv, out);
+}
+
+fn text(value: impl ToString) -> Bytes {
+    Bytes::from(value.to_string())
 }
 
 /// Reads the whole reply to a chore. `None` if it is an error or makes no sense.
 pub fn parse_chore(task: &Task, reply: &[u8]) -> Option<Done> {
-    let _ = (task, reply);
-    None
+    let words = bulks(reply)?;
+    if let Task::Inspect = task {
+        return seen(&words).map(Done::Seen);
+    }
+    let mut parts = words.first()?.split(' ');
+    let word = parts.next()?;
+    let number = parts.next();
+    Some(match word {
+        "renewed" => Done::Renewed {
+            ttl_ms: number?.parse().ok()?,
+        },
+        "doubtful" => Done::Doubtful,
+        "lost" => Done::Lost,
+        "freed" => Done::Freed {
+            held_ms: number?.parse().ok(),
+        },
+        "absent" => Done::Absent,
+        "marked" => Done::Marked,
+        "live" => Done::Live {
+            ttl_ms: number?.parse().ok(),
+        },
+        "expired" => Done::Expired,
+        "ended" => Done::Ended,
+        _ => return None,
+    })
+}
+
+/// The bulk strings of one bulk string or of one flat array of them.
+fn bulks(reply: &[u8]) -> Option<Vec<&str>> {
+    let mut rest = reply;
+    let mut count = 1;
+    if reply.first() == Some(&b'*') {
+        (count, rest) = counted(rest)?;
+    }
+    let mut found = Vec::new();
+    for _ in 0..count {
+        if rest.first() != Some(&b'$') {
+            return None;
+        }
+        let (length, behind) = counted(rest)?;
+        found.push(std::str::from_utf8(behind.get(..length)?).ok()?);
+        rest = behind.get(length..)?.strip_prefix(b"\r\n")?;
+    }
+    Some(found)
+}
+
+/// The number of a header line, and what follows it.
+fn counted(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let end = memchr::memchr(b'\r', bytes)?;
+    let number = std::str::from_utf8(bytes.get(1..end)?).ok()?.parse().ok()?;
+    Some((number, bytes.get(end + 2..)?))
+}
+
+/// Field and value by turns.
+fn seen(words: &[&str]) -> Option<Seen> {
+    let mut seen = Seen::default();
+    for pair in words.chunks(2) {
+        let [field, value] = pair else { return None };
+        match *field {
+            "exists" => seen.exists = *value == "1",
+            "state" => seen.state = (*value).to_owned(),
+            "ttl" => seen.ttl_ms = value.parse().ok(),
+            "owner" => seen.owner = Some((*value).to_owned()),
+            "connection" => seen.connection = Some((*value).to_owned()),
+            "connection_open" => seen.connection_open = true,
+            "fence" => seen.fence = value.parse().ok(),
+            "acquired_at" => seen.acquired_at_ms = value.parse().ok(),
+            "debt" => {
+                let (due, owner) = value.split_once(' ')?;
+                seen.debts.push((owner.to_owned(), due.parse().ok()?));
+            }
+            _ => {}
+        }
+    }
+    Some(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read() {
+        let renew = Task::Renew {
+            token: Token(uuid::Uuid::nil()),
+            ttl_ms: 5,
+        };
+        assert_eq!(
+            parse_chore(&renew, b"$11\r\nrenewed 400\r\n"),
+            Some(Done::Renewed { ttl_ms: 400 })
+        );
+        assert_eq!(
+            parse_chore(&renew, b"$7\r\nlive -1\r\n"),
+            Some(Done::Live { ttl_ms: None })
+        );
+        assert_eq!(parse_chore(&renew, b"-NOPERM no\r\n"), None);
+        assert_eq!(parse_chore(&renew, b"$400\r\nfreed"), None);
+    }
+
+    #[test]
+    fn an_inspection_is_read() {
+        let reply = b"*8\r\n$6\r\nexists\r\n$1\r\n1\r\n$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n$2\r\n-1\r\n\
+            $4\r\ndebt\r\n$9\r\n170 any=x\r\n";
+        let Some(Done::Seen(seen)) = parse_chore(&Task::Inspect, reply) else {
+            panic!("an inspection")
+        };
+        assert!(seen.exists && seen.ttl_ms.is_none());
+        assert_eq!(
+            (seen.state.as_str(), seen.debts),
+            ("held", vec![("any=x".to_owned(), 170)])
+        );
+    }
 }

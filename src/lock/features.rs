@@ -1,4 +1,4 @@
-//! Which of the newer lock commands a server has. Plain values: lockward's own connection asks the server, by name and
+//! What a server has and asks for: newer lock commands, a login. Plain values: lockward's own connection asks the server, by name and
 //! by probe, never by version (Valkey 9 says `redis_version:7.2.4`). Decides nothing.
 
 /// The newer commands that clients use for locks, as one server has them. `false` also means 'could not be found out'.
@@ -8,10 +8,12 @@ pub struct Features {
     pub delex: bool,
     /// `DELIFEQ` (Valkey 9).
     pub delifeq: bool,
-    /// `MSETEX` (Redis 8.4).
+    /// `MSETEX` (Redis 8.4, Valkey 9.1).
     pub msetex: bool,
     /// `SET … IFEQ` (Redis 8.4, Valkey 8.1).
     pub set_ifeq: bool,
     /// `SET … IFNE` (Redis 8.4).
     pub set_ifne: bool,
+    /// A connection may do little before it has logged in, and gets the server's small limits until then.
+    pub login: bool,
 }

@@ -3,10 +3,12 @@
 
 pub mod call;
 pub mod chore;
+pub mod decision;
 pub mod features;
 pub mod glob;
 pub mod idiom;
 pub mod keeper;
+pub mod model;
 pub mod observe;
 pub mod owner;
 pub mod record;

@@ -173,7 +173,14 @@ mod tests {
 
     #[test]
     fn what_is_given_up_needs_no_memory() {
-        for script in [Script::Release, Script::Remove, Script::Extend, Script::Reconcile, Script::Gone, Script::Drop] {
+        for script in [
+            Script::Release,
+            Script::Remove,
+            Script::Extend,
+            Script::Reconcile,
+            Script::Gone,
+            Script::Drop,
+        ] {
             for call in ["'SET'", "'HSET'", "'PSETEX'"] {
                 assert!(!script.text().contains(call), "{script:?} uses {call}");
             }

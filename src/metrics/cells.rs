@@ -12,12 +12,12 @@ use metrics::{CounterFn, GaugeFn, HistogramFn};
 const SLOTS: usize = 256;
 
 /// The most parts of a chunk, whatever the machine.
-const MAX_PARTS: usize = 34;
+const MAX_PARTS: usize = 32;
 
 static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Which thread this is, in the order of their first count. Given once and never again.
+    /// Which thread this is, in the order of their first count.
     static THREAD: usize = NEXT_THREAD.fetch_add(1, Relaxed);
 }
 
@@ -26,8 +26,8 @@ thread_local! {
 #[repr(align(128))]
 struct Part([AtomicU64; SLOTS]);
 
-/// Slots for counts. Every part but the last belongs to one thread for ever, which adds with a plain load and store
-/// (measured: 5 atomic additions in a row cost several times as much); all later threads share the last part.
+/// Slots for counts. Threads are spread over the parts, so that the workers of one runtime do not pass cache lines to and
+/// fro; if two threads share a part, that costs time and nothing else.
 #[derive(Debug)]
 struct Chunk {
     parts: Box<[Part]>,
@@ -35,8 +35,9 @@ struct Chunk {
 
 impl Chunk {
     fn new() -> Self {
-        let threads = available_parallelism().map_or(1, usize::from);
-        let parts = (2 * threads + 2).min(MAX_PARTS);
+        let parts = (2 * available_parallelism().map_or(1, usize::from))
+            .next_power_of_two()
+            .min(MAX_PARTS);
         Chunk {
             parts: (0..parts)
                 .map(|_| Part(std::array::from_fn(|_| AtomicU64::new(0))))
@@ -45,14 +46,9 @@ impl Chunk {
     }
 
     fn add(&self, slot: usize, amount: u64) {
-        let last = self.parts.len() - 1;
-        let thread = THREAD.with(|thread| *thread).min(last);
-        let Some(cell) = self.parts.get(thread).and_then(|part| part.0.get(slot)) else {
-            return;
-        };
-        if thread < last {
-            cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
-        } else {
+        // The number of parts is a power of two.
+        let part = THREAD.with(|thread| *thread) & (self.parts.len() - 1);
+        if let Some(cell) = self.parts.get(part).and_then(|part| part.0.get(slot)) {
             cell.fetch_add(amount, Relaxed);
         }
     }
@@ -203,7 +199,8 @@ impl HistogramFn for Buckets {
         if value.is_nan() {
             return;
         }
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        // Looks at all bounds: with 17 of them a record takes 6 ns so, and 12 with a binary search (measured).
+        let bucket = self.bounds.iter().filter(|bound| **bound < value).count();
         self.chunk.add(self.slot + bucket, count as u64);
         // A float to integer cast saturates, and makes negative values 0.
         let microseconds = (value * 1e6 + 0.5) as u64;

@@ -22,7 +22,6 @@ mod recorder;
 mod rule;
 mod shell;
 mod text;
-mod waits;
 
 pub use kind::LogKind;
 pub(crate) use limit::{Limit, Verdict};
@@ -33,11 +32,10 @@ pub use rule::RuleSummary;
 pub use shell::{Direction, Side};
 pub use text::CONTENT_TYPE;
 
-use crate::event::{Event, Time};
+use crate::event::{Event, RuleIndex};
 use catalog::{CATALOG, Kind};
 use rule::RuleSeries;
 use shell::ShellSeries;
-use waits::Waits;
 
 /// What the lock table says at this moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,7 +57,6 @@ pub struct Metrics {
     recorder: Recorder,
     shell: ShellSeries,
     rules: ArcSwap<Rules>,
-    waits: Waits,
 }
 
 impl Metrics {
@@ -75,7 +72,6 @@ impl Metrics {
             recorder,
             shell,
             rules: ArcSwap::default(),
-            waits: Waits::default(),
         };
         metrics.set_rules(rule_names);
         metrics
@@ -115,7 +111,7 @@ impl Metrics {
     /// Counts what happened to a lock. Events of a rule that is not in force are left out.
     pub fn event(&self, event: &Event) {
         if let Some((_, series)) = self.rules.load().current.get(usize::from(event.rule.0)) {
-            series.event(event, &self.waits);
+            series.event(event);
         }
     }
 
@@ -153,10 +149,11 @@ impl Metrics {
         self.shell.log_dropped(kind);
     }
 
-    /// How many owners wait for locks at `now`, by position of the rule: those who were refused within the last minute
-    /// and have not got the lock. For [`RuleSummary::waiters`], where the caller keeps no account of its own.
-    pub fn waiters(&self, now: Time) -> Vec<u64> {
-        self.waits.count(now, self.rules.load().current.len())
+    /// An owner that was refused has got its lock, so many microseconds after the first refusal.
+    pub fn waited(&self, rule: RuleIndex, micros: u64) {
+        if let Some((_, series)) = self.rules.load().current.get(usize::from(rule.0)) {
+            series.waited(micros);
+        }
     }
 
     /// How many series there are. Settled when the rules are.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::catalog;
-use super::waits::Waits;
 use crate::event::{
     Action, DropReason, Event, Operation, Refusal, RefusalReason, Release, ReleaseOutcome, Renewal, What,
 };
@@ -99,22 +98,21 @@ impl RuleSeries {
         self.oldest_age.set(summary.oldest_age_seconds);
     }
 
+    /// See [`super::Metrics::waited`].
+    pub(super) fn waited(&self, micros: u64) {
+        self.wait.record(micros as f64 / 1e6);
+    }
+
     /// Counts one event. A new kind of event, or a new field of one, does not compile until it is counted here.
-    pub(super) fn event(&self, event: &Event, waits: &Waits) {
+    pub(super) fn event(&self, event: &Event) {
         match &event.what {
             What::Granted(grant) => {
                 self.acquire(Acquire::Granted);
-                if let Some(microseconds) = waits.granted(event) {
-                    self.wait.record(microseconds as f64 / 1e6);
-                }
                 self.ttl_injected.increment(grant.ttl_injected.into());
                 self.ttl_reduced.increment(grant.ttl_reduced.into());
                 self.overlaps.increment(grant.overlap.into());
             }
-            What::Contended => {
-                self.acquire(Acquire::Contended);
-                waits.refused(event);
-            }
+            What::Contended => self.acquire(Acquire::Contended),
             What::AcquireFailed => self.acquire(Acquire::Error),
             What::Release(release) => self.release(release),
             What::Refused(refusal) => self.refusal(refusal),

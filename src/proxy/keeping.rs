@@ -10,8 +10,8 @@ use super::shared::Shared;
 use crate::lock::chore::{Chore, Done};
 use crate::lock::keeper::Failed;
 
-/// How long the task sleeps without a deadline; it is woken when there is work.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long the task sleeps at most; log lines that were dropped are told about so often.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Runs until the process ends.
 pub async fn run(shared: Arc<Shared>) {
@@ -19,7 +19,7 @@ pub async fn run(shared: Arc<Shared>) {
     loop {
         tick(&shared, &mut under_way);
         let deadline = shared.keeper().deadline();
-        let rest = deadline.map_or(IDLE, |at| Duration::from_micros(at.since(shared.now())));
+        let rest = deadline.map_or(IDLE, |at| Duration::from_micros(at.since(shared.now()))).min(IDLE);
         tokio::select! {
             () = sleep(rest) => {}
             () = shared.chores.notified() => {}
@@ -36,6 +36,7 @@ pub async fn run(shared: Arc<Shared>) {
 fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     let (mut chores, mut events) = (Vec::new(), Vec::new());
     shared.keeper().tick(shared.now(), &mut chores, &mut events);
+    shared.log.settle(shared.now());
     for event in &events {
         shared.show(event);
     }

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::own::Handle;
 use crate::config::Place;
-use crate::event::{ConnectionId, Event, Time};
+use crate::event::{ConnectionId, Event, Time, What};
 use crate::lock::keeper::{Closing, Keeper, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
@@ -133,16 +133,13 @@ impl Shared {
 
     /// Events of a session, before the answers that they belong to go out.
     pub(super) fn witnessed(&self, events: &mut Vec<Witnessed>) {
-        {
-            let mut keeper = self.keeper();
-            for Witnessed { event, bound } in events.iter() {
-                keeper.event(event, *bound);
+        self.keep(events);
+        for Witnessed { event, .. } in events.drain(..) {
+            // A script says that it found a lease expired; the keeper that granted it says so once, and is heard.
+            if !matches!(event.what, What::Expired { .. }) {
+                self.show(&event);
             }
         }
-        for Witnessed { event, .. } in events.drain(..) {
-            self.show(&event);
-        }
-        self.chores.notify_one();
     }
 
     /// Answers under observe rules: what would have been refused?
@@ -155,8 +152,20 @@ impl Shared {
                 observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
             }
         }
-        let mut events = events.into_iter().map(|event| Witnessed { event, bound: Bound::Free }).collect();
-        self.witnessed(&mut events);
+        let events: Vec<_> = events.into_iter().map(|event| Witnessed { event, bound: Bound::Free }).collect();
+        self.keep(&events);
+        events.iter().for_each(|witnessed| self.show(&witnessed.event));
+    }
+
+    fn keep(&self, events: &[Witnessed]) {
+        let mut keeper = self.keeper();
+        for Witnessed { event, bound } in events {
+            if let Some(waited) = keeper.event(event, *bound) {
+                self.metrics.waited(waited.rule, waited.micros);
+            }
+        }
+        drop(keeper);
+        self.chores.notify_one();
     }
 
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {

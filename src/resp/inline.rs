@@ -1,20 +1,27 @@
 //! Splits an inline request (`SET lock:a "some value" NX`) into its arguments as the server does (`sdssplitargs` in
 //! its sds.c). Finds no line ends and knows no limits: the request scanner hands it one complete line.
 //!
-//! What stands behind a closing quote differs between servers. Redis (measured on 7.0.15) refuses `"a"b` and reads
-//! `"a"\vb` as two arguments; Valkey (9.1.2) reads one argument from either. A line that servers split differently
-//! could carry a key past the lock rules, so both are refused here: a closing quote must be followed by a blank, a
-//! tab, a carriage return or the end of the line.
+//! A line that servers split differently could carry a key past the lock rules, so it is refused here:
+//!
+//! - What stands behind a closing quote: Redis (measured on 7.0.15) refuses `"a"b` and reads `"a"\vb` as two arguments;
+//!   Valkey (9.1.2) reads one argument from either. A closing quote must be followed by a blank, a tab, a carriage
+//!   return or the end of the line.
+//! - The byte 0xff: Valkey (9.1.2) drops it, quoted or not. Written as `"\xff"` it is an ordinary byte to both.
+
+use memchr::memchr;
 
 use super::args::Span;
 
-/// The line has a quote that never closes, or a closing quote with something stuck to it.
+/// The line has a quote that never closes, or something that servers read differently.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unbalanced;
 
 /// Appends the unescaped arguments of `line` to `text` and their places in it to `spans`. The line holds neither its
 /// own end nor a NUL byte. After an error both may hold a part of the arguments.
 pub(super) fn split(line: &[u8], text: &mut Vec<u8>, spans: &mut Vec<Span>) -> Result<(), Unbalanced> {
+    if memchr(0xff, line).is_some() {
+        return Err(Unbalanced);
+    }
     let mut rest = line;
     loop {
         rest = skip_blanks(rest);
@@ -151,6 +158,7 @@ mod tests {
         reads(b"ECHO a\"b c\" ''", &[b"ECHO", b"ab c", b""]);
         reads(b"\"\" a", &[b"", b"a"]);
         reads(b"ECHO \"\\x00\"", &[b"ECHO", b"\0"]);
+        reads(b"ECHO \"\\xff\"", &[b"ECHO", b"\xff"]);
     }
 
     #[test]

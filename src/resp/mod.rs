@@ -5,10 +5,10 @@ pub mod args;
 pub mod encode;
 pub mod frame;
 mod inline;
-mod number;
+pub mod number;
 pub mod reply;
 pub mod request;
 pub mod texts;
 
-pub use args::{Args, Span};
+pub use args::{Args, Span, is_word, word};
 pub use encode::Resp;

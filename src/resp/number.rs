@@ -1,8 +1,9 @@
-//! The decimal number of a header line, read as the server reads it (`string2ll` in its util.c): no plus sign, no
-//! leading zero, no blank, no minus zero, nothing beyond 64 bits. It does not judge what the number is used for.
+//! Decimal numbers, read as the server reads them in header lines and integer arguments (`string2ll` in its util.c): no
+//! plus sign, no leading zero, no blank, no minus zero, nothing beyond 64 bits. Does not judge what a number is used
+//! for.
 
 /// Reads `text` as the server would; `None` where the server says that it is no number.
-pub(super) fn decimal(text: &[u8]) -> Option<i64> {
+pub fn decimal(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.split_first() {
         Some((b'-', digits)) => (true, digits),
         _ => (false, text),

@@ -11,7 +11,7 @@
 //! - A NUL byte in a header line makes Redis wait for 64 KB and then close; Valkey refuses it at once, and so does
 //!   this. In an inline line both wait, and so does this.
 //! - A line longer than 64 KB passes or fails on a server by the way it is cut into packets; here it always fails.
-//! - Inline arguments that touch a closing quote: see `inline`.
+//! - Inline arguments that touch a closing quote or hold a raw byte 0xff are refused: see `inline`.
 
 mod line;
 mod verdict;

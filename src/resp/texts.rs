@@ -4,6 +4,8 @@
 /// A client named a lease record as a key.
 pub const RECORD_KEY: &str =
     "LOCKWARD this key belongs to lockward: lease records are neither read nor written by clients";
+/// A command's name with a NUL byte: the server may or may not read it up to there.
+pub const NAME_WITH_NUL: &str = "ERR unknown command: its name holds a NUL byte";
 /// `LOCKWARD` with unknown or missing words.
 pub const OWN_USAGE: &str = "LOCKWARD unknown subcommand or wrong number of arguments. Try LOCKWARD HELP.";
 /// `LOCKWARD FENCE` for a key that is no lock.
@@ -13,6 +15,8 @@ pub const LISTING_TOO_LONG: &str =
     "LOCKWARD the list of keys is too long to be filtered; use SCAN with a smaller COUNT";
 /// What the server itself says to `CLIENT MAINT_NOTIFICATIONS` where it does not know it: clients then go on without.
 pub const MAINT_NOTIFICATIONS: &str = "ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.";
+/// As the server says it to a client that has not logged in.
+pub const NOAUTH: &str = "NOAUTH Authentication required.";
 /// As Redis says it when its own limit is reached.
 pub const TOO_MANY_CLIENTS: &str = "ERR max number of clients reached";
 /// A refused overwrite; `%s` is the lock key, escaped. The lock scripts fill it in on the server.

@@ -129,6 +129,9 @@ pub struct Session {
     /// The answer under way is an error.
     error: bool,
     // Modes.
+    /// The server lets nobody in without a login, as far as is known.
+    asks_login: bool,
+    logged_in: bool,
     raw: bool,
     monitoring: bool,
     replies_off: bool,
@@ -168,6 +171,8 @@ impl Session {
             pending: VecDeque::new(),
             blocking: 0,
             error: false,
+            asks_login: false,
+            logged_in: false,
             raw: false,
             monitoring: false,
             replies_off: false,
@@ -178,8 +183,15 @@ impl Session {
             watches: Vec::new(),
             subscriptions: Subscriptions::default(),
         };
+        session.limits();
         session.tell_owners();
         session
+    }
+
+    /// The server's small limits hold until it has let the client in.
+    fn limits(&mut self) {
+        self.asks_login |= self.policy.features.login;
+        self.scanner.set_authenticated(!self.asks_login || self.logged_in);
     }
 
     /// Tells the shell who the client is, under the rules that ask for it.
@@ -205,6 +217,7 @@ impl Session {
     pub fn adopt(&mut self, policy: &Arc<Policy>) {
         if !Arc::ptr_eq(&self.policy, policy) {
             self.policy = Arc::clone(policy);
+            self.limits();
         }
     }
 

@@ -13,7 +13,7 @@ use crate::resp::{encode, texts};
 
 impl Session {
     pub(super) fn own_command(&mut self, request: &Request<'_>) -> Taken {
-        let word = request.args.get(1).unwrap_or_default();
+        let word = request.args.word(1).unwrap_or_default();
         match (word.to_ascii_uppercase().as_slice(), request.args.len()) {
             (b"FENCE", 3) => self.fence(request),
             (b"WHOAMI", 2) => {

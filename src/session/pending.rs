@@ -70,6 +70,9 @@ pub(super) enum Special {
     Monitor,
     /// Record keys are left out of the answer.
     Filter(Listing),
+    /// Our own PING, sent ahead to learn whether the server lets the client in: its refusal is the client's answer,
+    /// and after its PONG the request is taken up again.
+    LoginProbe(Bytes),
     /// Our own `CLIENT REPLY ON`, sent ahead to learn whether the client may switch replies off.
     ReplyProbe {
         /// The client's request.

@@ -8,7 +8,7 @@ use super::{BUFFER_LIMIT, PENDING_LIMIT, STREAM_FROM, Session, Stage};
 use crate::command::{self, CommandId, Role, Row};
 use crate::event::Time;
 use crate::resp::request::{RequestError, Scanned};
-use crate::resp::{Args, texts};
+use crate::resp::{Args, texts, word};
 
 /// A request as it came, and what the table knows of it.
 pub(super) struct Request<'a> {
@@ -122,14 +122,12 @@ impl Session {
             self.to_upstream.extend_from_slice(raw);
             return Taken::Yes;
         };
-        let (id, row) = command::lookup(name);
-        let request = Request {
-            raw,
-            args,
-            id,
-            more,
-            now,
-        };
+        let (id, row) = command::lookup(word(name));
+        let request = Request { raw, args, id, more, now };
+        if memchr::memchr(0, name).is_some() {
+            // Some such names run as the command before the NUL byte, most as none: nobody could tell which reply is due.
+            return self.refuse(&request, texts::NAME_WITH_NUL);
+        }
         match row {
             Some(row) if command::arity_ok(row, args.len()) => self.dispatch(row, &request),
             // Unknown to us, or wrong: the server knows what to say.
@@ -251,7 +249,7 @@ impl Session {
         let args = scanner.args(rest);
         let Some(name) = args.get(0) else { return 0 };
         let (id, row) = command::lookup(name);
-        let Some(row) = row else { return 0 };
+        let Some(row) = row.filter(|_| memchr::memchr(0, name).is_none()) else { return 0 };
         let plain = matches!(row.role, Role::Forward | Role::Lock(_));
         if !plain || !command::early(row, args, scanner.announced()) || self.concerns_us(row, args) {
             return 0;

@@ -1,6 +1,6 @@
 //! Answers that are not passed on as they are: what the first line of each says, and what becomes of the rest.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::answers::{Begun, Elements, Sink, Whose};
 use super::pending::{Expect, Notice, Script, Special};
@@ -19,7 +19,12 @@ impl Special {
     /// Whether a transaction queues the command instead of doing it at once.
     pub(super) fn can_queue(&self) -> bool {
         match self {
-            Special::Multi | Special::Exec | Special::Discard | Special::Local(_) | Special::ReplyProbe { .. } => false,
+            Special::Multi
+            | Special::Exec
+            | Special::Discard
+            | Special::Local(_)
+            | Special::ReplyProbe { .. }
+            | Special::LoginProbe(_) => false,
             Special::Identity(change) => !matches!(change, Change::Reset),
             Special::Unanswered(Expect::Special(inner)) => inner.can_queue(),
             _ => true,
@@ -91,6 +96,14 @@ impl Session {
                 self.skip_next = !off;
                 return self.sink_to(Sink::Drop(Whose::Front), 0);
             }
+            Special::LoginProbe(request) if !self.error => {
+                self.logged_in = true;
+                self.limits();
+                // Nothing behind it was looked at: the gate is closed until this answer is dealt with.
+                let behind = std::mem::replace(&mut self.requests, BytesMut::from(&request[..]));
+                self.requests.extend_from_slice(&behind);
+                return self.sink_to(Sink::Drop(Whose::Front), 0);
+            }
             Special::Observed(observation) => {
                 self.observed.push(Observed {
                     observation,
@@ -109,6 +122,7 @@ impl Session {
             | Special::Filter(_)
             | Special::Replace { .. }
             | Special::ReplyProbe { .. }
+            | Special::LoginProbe(_)
             | Special::Local(_)
             | Special::Unanswered(_) => {}
         }
@@ -137,6 +151,11 @@ impl Session {
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
+        if line.starts_with(b"-ERR Protocol error: unauthenticated") {
+            // The server asks for a login since a moment ago, and closes over the length of our script: say the cause.
+            encode::error(&mut self.to_downstream, texts::NOAUTH.as_bytes());
+            return self.sink_to(Sink::Drop(Whose::Front), 0);
+        }
         if line.starts_with(b"-NOPERM") {
             encode::error(
                 &mut self.to_downstream,
@@ -169,6 +188,8 @@ impl Session {
     fn read_multi(&mut self, line: &[u8]) {
         if !self.error {
             self.transaction = Default::default();
+            self.logged_in = true;
+            self.limits();
         } else if !line.starts_with(b"-ERR MULTI calls can not be nested") {
             // Refused: what follows is not queued.
             self.in_transaction = false;
@@ -222,6 +243,12 @@ impl Session {
             self.subscriptions = Default::default();
             self.transaction_over();
         }
+        match &change {
+            Change::User(_) | Change::Hello { user: Some(_), .. } => self.logged_in = true,
+            Change::Reset => self.logged_in = false,
+            Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
+        }
+        self.limits();
         self.identity.apply(change);
         self.tell_owners();
     }

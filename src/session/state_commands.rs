@@ -8,7 +8,7 @@ use super::requests::{Request, Taken};
 use super::{Session, Stage};
 use crate::command::client::{self, ClientCall, Hello};
 use crate::command::{self, Role, Row};
-use crate::resp::{Resp, encode, texts};
+use crate::resp::{Resp, encode, is_word, texts};
 use crate::session::identity::Change;
 
 impl Session {
@@ -128,7 +128,7 @@ impl Session {
         let flush = request
             .args
             .get(1)
-            .is_some_and(|word| word.eq_ignore_ascii_case(b"FLUSH"));
+            .is_some_and(|word| is_word(word, b"FLUSH"));
         if flush {
             self.special(request, Special::Notice(Notice::ScriptsFlushed))
         } else {
@@ -144,7 +144,7 @@ impl Session {
     /// SYNC must not be a way around the rules. `REPLCONF` alone changes nothing, and its ACK is never answered.
     pub(super) fn replication(&mut self, request: &Request<'_>) -> Taken {
         let is = |index: usize, word: &str| {
-            request.args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+            request.args.get(index).is_some_and(|arg| is_word(arg, word.as_bytes()))
         };
         if !is(0, "REPLCONF") {
             self.gated = true;

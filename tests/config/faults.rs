@@ -60,7 +60,6 @@ lockward.toml:4: listen.tls.ky: unknown key; did you mean "key"?
 lockward.toml:6: upstrem: unknown key; did you mean "upstream"?
 lockward.toml:10: upstream.url: rediss:// (TLS to the server) is not in this version yet; use redis://
 lockward.toml:11: upstream.mode: "shared" is not in this version yet; use "dedicated"
-lockward.toml:13: locks[0].pattern: missing; say which keys are locks, like pattern = "lock:*"
 lockward.toml:14: locks[0].patern: unknown key; did you mean "pattern"?
 lockward.toml:15: locks[0].mode: must be "enforce", "observe" or "off", not "enforced"; did you mean "enforce"?
 lockward.toml:17: locks[0].owner: must be "connection", "process", "address", "client-name", "user" or "any", not "clientname"; did you mean "client-name"?
@@ -107,6 +106,7 @@ listen = 5 => 1: listen: must be one table, written as [listen]
 locks = [] => 1: locks: the list is empty
 locks = [1] => 1: locks[0]: must be a table
 locks = "lock:*" => 1: locks: must be a list of rules
+[[locks]]; name = "x" => 1: locks[0].pattern: missing; say which keys are locks, like pattern = "lock:*"
 [[locks]]; pattern = [] => 2: locks[0].pattern: the list is empty
 [[locks]]; pattern = ["a", 1] => 2: locks[0].pattern: must be a text in quotes or a list of them, not a number
 [[locks]]; pattern = "a"; name = "" => 3: locks[0].name: must be 1 to 128

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::lease::{Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
 use super::{Bound, Keeper, Waited};
-use crate::event::{Event, Grant, ReleaseOutcome, RuleIndex, Time, What};
+use crate::event::{Event, Grant, Release, ReleaseOutcome, RuleIndex, Time, What};
 
 impl Keeper {
     /// Takes note of one event of a session. `bond` is that of the event's owner. A grant ends the wait of its owner.
@@ -21,16 +21,17 @@ impl Keeper {
                 self.waiters.contended(event);
                 self.waiters.forget_old(event.at);
             }
-            What::Release(release) => self.release(event, release.outcome),
+            What::Release(release) => self.release(event, release),
             What::Extended { ttl_ms, .. } | What::Overwritten { ttl_ms, .. } => self.ttl_changed(event, *ttl_ms),
             What::TakenOver => {
                 // Open to all from now on, and nothing is owed for it.
-                if let Some(id) = self.current(&lock_of(event)) {
+                let taken = self.current(&lock_of(event));
+                if let Some(id) = taken.filter(|id| self.book.lease(*id).is_some_and(|l| !l.has_run_out(event.at))) {
                     self.book.remove(id);
                 }
             }
-            What::Expired { .. } => self.observed_end(event, true),
-            What::Ended => self.observed_end(event, false),
+            What::Expired { .. } => self.seen_ended(event, true),
+            What::Ended => self.seen_ended(event, false),
             What::AcquireFailed | What::Refused(_) | What::Renewal(_) | What::DebtsDropped { .. } => {}
         }
         None
@@ -97,9 +98,15 @@ impl Keeper {
         }
     }
 
-    /// Makes room for one more lease if the book is full: not at the cost of leases that need care.
+    /// Makes room for one more lease if the book is full: debts go first, then leases that need no care. Without its debt
+    /// a connection's end is not marked, and a lock may stay longer.
     fn make_room(&mut self, rule: RuleIndex) -> bool {
         if self.book.len() < self.limits.leases {
+            return true;
+        }
+        if let Some(debt) = self.book.oldest_debt() {
+            self.book.remove(debt);
+            self.dropped.leases += 1;
             return true;
         }
         let careless = (0..=u16::MAX).map(RuleIndex).zip(&self.rules);
@@ -114,61 +121,56 @@ impl Keeper {
         true
     }
 
-    fn release(&mut self, event: &Event, outcome: ReleaseOutcome) {
-        let lock = lock_of(event);
-        match outcome {
+    fn release(&mut self, event: &Event, release: &Release) {
+        match release.outcome {
             ReleaseOutcome::Released => {
                 let number = event.connection.number;
-                self.given_up(&lock, |lease| lease.connection.number == number);
+                self.given_up(event, release.held_ms, |lease| lease.connection.number == number);
             }
-            ReleaseOutcome::Pooled => {
-                self.given_up(&lock, |lease| lease.rule == event.rule && lease.owner == event.owner);
-            }
-            ReleaseOutcome::SelfChecked | ReleaseOutcome::Forced => self.given_up(&lock, |_| true),
-            ReleaseOutcome::Late => self.paid(event, &lock),
+            ReleaseOutcome::Pooled => self.given_up(event, release.held_ms, |lease| is_owners(lease, event)),
+            ReleaseOutcome::SelfChecked | ReleaseOutcome::Forced => self.given_up(event, release.held_ms, |_| true),
+            ReleaseOutcome::Late => self.paid(event),
             // The server has no such lease: the one known here ended unseen.
             ReleaseOutcome::Absent | ReleaseOutcome::Unmanaged => {
-                if let Some(id) = self.current(&lock) {
+                if let Some(id) = self.current(&lock_of(event)) {
                     self.ask(id, event.at.plus_ms(SETTLE_MS));
                 }
             }
-            // The keeper's own work, and it knows already.
-            ReleaseOutcome::Disconnect => {}
-            ReleaseOutcome::Foreign => {}
+            // The first is the keeper's own work, and it knows already; the second changed nothing.
+            ReleaseOutcome::Disconnect | ReleaseOutcome::Foreign => {}
         }
     }
 
-    /// One of the matching leases was released. Two sessions' events may have changed places on their way: a lease that
-    /// gave way to a newer one before it was due must have been released, so it goes first.
-    fn given_up(&mut self, lock: &LockId, matches: impl Fn(&Lease) -> bool) {
-        let ended = self
-            .book
-            .on_lock(lock)
-            .find(|(_, lease)| lease.is_given_up() && matches(lease))
-            .map(|(id, _)| id);
-        let current = self
-            .current(lock)
-            .filter(|id| self.book.lease(*id).is_some_and(&matches));
-        if let Some(id) = ended.or(current) {
+    /// One of the matching leases was released. Two sessions' events may have changed places on their way, so it can also
+    /// be a lease that gave way to a newer one before it was due: the time it was held tells, or else the oldest goes.
+    fn given_up(&mut self, event: &Event, held_ms: Option<u64>, matches: impl Fn(&Lease) -> bool) {
+        let lock = lock_of(event);
+        let current = self.current(&lock);
+        let candidates = self.book.on_lock(&lock);
+        let candidates =
+            candidates.filter(|(id, lease)| (lease.is_given_up() || current == Some(*id)) && matches(lease));
+        let granted = held_ms.map(|held_ms| event.at.0.saturating_sub(held_ms.saturating_mul(1000)));
+        let ended = candidates.min_by_key(|(_, lease)| granted.map_or(0, |granted| lease.granted.0.abs_diff(granted)));
+        if let Some(id) = ended.map(|(id, _)| id) {
             self.book.remove(id);
         }
     }
 
     /// A release paid a debt: a lease known here has expired, even if nobody has looked yet.
-    fn paid(&mut self, event: &Event, lock: &LockId) {
+    fn paid(&mut self, event: &Event) {
+        let lock = &lock_of(event);
         let owes = |lease: &Lease| match lease.phase {
             Phase::Owed { .. } => true,
             Phase::Live | Phase::Unsure { given_up: false, .. } => lease.is_past_due(event.at),
             Phase::Unsure { .. } => false,
         };
         let own = |lease: &Lease| lease.connection == event.connection;
-        let of_owner = |lease: &Lease| lease.rule == event.rule && lease.owner == event.owner;
         let debt_of = |who: &dyn Fn(&Lease) -> bool| {
             let mut debts = self.book.on_lock(lock).filter(|(_, lease)| owes(lease) && who(lease));
             debts.next().map(|(id, lease)| (id, lease.phase))
         };
         let own_debt = debt_of(&own);
-        let Some((id, phase)) = own_debt.or_else(|| debt_of(&of_owner)) else {
+        let Some((id, phase)) = own_debt.or_else(|| debt_of(&|lease| is_owners(lease, event))) else {
             return;
         };
         let is_own = own_debt.is_some();
@@ -199,20 +201,20 @@ impl Keeper {
         self.plan(id);
     }
 
-    /// In observe mode others may see the end first. A lease with a token is the keeper's own business.
-    fn observed_end(&mut self, event: &Event, expired: bool) {
-        let mine = |lease: &Lease| lease.is_observed() && lease.connection == event.connection;
-        let ended = self
-            .book
-            .on_lock(&lock_of(event))
-            .find(|(_, lease)| mine(lease))
-            .map(|(id, _)| id);
-        if let Some(id) = ended {
-            if expired {
-                self.becomes_owed(id, event.at);
-            } else {
-                self.book.remove(id);
-            }
+    /// A script or the observe model saw that a lease had ended; whose, the event says. Of an observed lease they have
+    /// told metrics and logs already; of a lease with a token only the keeper does, so that it is counted once.
+    fn seen_ended(&mut self, event: &Event, expired: bool) {
+        let ended = |lease: &Lease| match lease.phase {
+            Phase::Owed { .. } => false,
+            _ if lease.connection != event.connection || !is_owners(lease, event) => false,
+            _ => lease.is_observed() || (expired && (lease.is_superseded() || lease.is_past_due(event.at))),
+        };
+        let found = self.book.on_lock(&lock_of(event)).find(|(_, lease)| ended(lease));
+        match found.map(|(id, lease)| (id, lease.is_observed())) {
+            Some((id, false)) => self.expired(id, event.at),
+            Some((id, true)) if expired => self.becomes_owed(id, event.at),
+            Some((id, true)) => _ = self.book.remove(id),
+            None => {}
         }
     }
 
@@ -247,6 +249,11 @@ impl Keeper {
             self.plan(id);
         }
     }
+}
+
+/// Whether the lease is of the event's owner.
+fn is_owners(lease: &Lease, event: &Event) -> bool {
+    lease.rule == event.rule && lease.owner == event.owner
 }
 
 fn lock_of(event: &Event) -> LockId {

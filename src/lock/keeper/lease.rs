@@ -136,6 +136,11 @@ impl Lease {
         matches!(self.phase, Phase::Unsure { given_up: true, .. })
     }
 
+    /// Its TTL has surely run out at `at`, unless somebody extended it past this proxy: then nothing can release it.
+    pub(super) fn has_run_out(&self, at: Time) -> bool {
+        self.due.is_some_and(|due| due <= at)
+    }
+
     /// Its TTL has run out at `at`, or will within the margin.
     pub(super) fn is_past_due(&self, at: Time) -> bool {
         self.due.is_some_and(|due| due <= at.plus_ms(DUE_MARGIN_MS))

@@ -113,6 +113,11 @@ impl Keeper {
         if lease.is_superseded() {
             return self.found_ended(at, id, false);
         }
+        if matches!(lease.phase, Phase::Unsure { check_at, .. } if check_at > sent) {
+            // Asked again meanwhile: this answer may be older than the reason.
+            self.book.change(id, |lease| lease.pending = None);
+            return;
+        }
         let moved = lease.was_moved(sent, at, *ttl_ms);
         self.book.change(id, |lease| {
             lease.pending = None;

@@ -9,6 +9,7 @@ use crate::lock::features::Features;
 
 /// Makes a fresh connection ready. Returns what is known of the server then.
 pub(super) async fn prepare(link: &mut Link, target: &Target, settings: &Settings) -> Result<State, Fault> {
+    let login = error_text(&link.ask_one(&["PING"]).await?).is_some_and(|text| text.starts_with("NOAUTH"));
     if let Some(password) = &target.password {
         let reply = match &target.user {
             Some(user) => link.ask_one(&["AUTH", user, password]).await?,
@@ -21,7 +22,7 @@ pub(super) async fn prepare(link: &mut Link, target: &Target, settings: &Setting
     // For whoever reads CLIENT LIST; a server that refuses it is no worse for that.
     link.ask_one(&["CLIENT", "SETNAME", "lockward"]).await?;
     let version = version(&link.ask_one(&["INFO", "server"]).await?);
-    let features = features(link, &settings.prefix).await?;
+    let features = Features { login, ..features(link, &settings.prefix).await? };
     let error = load_scripts(link, &settings.scripts).await?;
     Ok(State {
         up: true,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::resp::Args;
+use crate::resp::{Args, word};
 
 /// What a call of [`RequestScanner::scan`](super::RequestScanner::scan) found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +92,15 @@ impl RequestError {
     }
 }
 
-/// Refuses what the server takes for a browser that was tricked: a first word `POST` or `Host:`, in any case, up to a
-/// NUL byte (`processCommand` in server.c).
+/// Refuses what the server takes for a browser that was tricked: a first word `POST` or `Host:`, in any case
+/// (`processCommand` in server.c).
 pub(super) fn refuse_cross_protocol(args: Args<'_>) -> Result<(), RequestError> {
     let name = args.get(0).unwrap_or_default();
+    // Spares every other command the search for a NUL byte.
     if !matches!(name.first(), Some(b'p' | b'P' | b'h' | b'H')) {
         return Ok(());
     }
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = word(name);
     if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
         return Err(RequestError::CrossProtocol);
     }

@@ -1,0 +1,88 @@
+//! What an operator does through the admin side stands in the log: who, why and what came of it, and never the token.
+//! Alone in its program: `tracing` remembers for the whole process that a line had nowhere to go when it came first.
+
+mod admin_backend;
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use admin_backend::{Admin, SECRET};
+use lockward::admin::client;
+use serde_json::Value;
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn releases_by_force_are_logged_with_who_and_why() {
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let admin = Admin::start(SECRET).await;
+    let address = admin.address.to_string();
+    client::release(&address, SECRET, 2, b"lock:a\n", "the worker\ndied")
+        .await
+        .unwrap();
+    client::release(&address, SECRET, 0, b"lock:absent", "").await.unwrap();
+    client::release(&address, SECRET, 0, b"lock:broken", "")
+        .await
+        .unwrap_err();
+    for _ in 0..30 {
+        client::release(&address, "some-wrong-token", 0, b"lock:a", "")
+            .await
+            .unwrap_err();
+    }
+
+    let bytes = sink.0.lock().unwrap().clone();
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(!text.contains(SECRET) && !text.contains("some-wrong-token"), "{text}");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [released, absent, failed, refused @ ..] = &lines[..] else {
+        panic!("{text}")
+    };
+    assert_eq!(
+        (&released["target"], &released["level"]),
+        (&"lockward::audit".into(), &"WARN".into())
+    );
+    assert_eq!(
+        (&released["key"], &released["database"]),
+        (&r"lock:a\n".into(), &2.into())
+    );
+    assert_eq!(
+        (&released["why"], &released["result"]),
+        (&r"the worker\ndied".into(), &"released".into())
+    );
+    assert_eq!(released["rule"], "jobs");
+    assert!(
+        released["who"].as_str().unwrap().starts_with("127.0.0.1:"),
+        "{released}"
+    );
+    assert_eq!(
+        (&absent["why"], &absent["result"]),
+        (&"no reason given".into(), &"absent".into())
+    );
+    assert_eq!(failed["result"], "failed: the server is away");
+    assert!(
+        (20..30).contains(&refused.len()),
+        "a flood of wrong tokens is cut: {}",
+        refused.len()
+    );
+}

@@ -1,0 +1,191 @@
+//! An admin side on a loopback socket with a backend in memory. Keys that begin with `lock:`, and the empty key, are
+//! locks; `lock:absent`, `lock:broken` and `lock:slow` are what they say.
+
+// Each test program uses its part of this.
+#![allow(dead_code)]
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use lockward::admin::{Answer, Backend, serve};
+use lockward::lock::chore::{Done, Seen};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// The admin token.
+pub const SECRET: &str = "correct-horse-battery-staple";
+
+/// One release by force, as the backend saw it.
+#[derive(Clone, Debug)]
+pub struct ForcedRelease {
+    pub database: u32,
+    pub key: Bytes,
+    pub who: String,
+    pub why: String,
+}
+
+/// The backend.
+#[derive(Default)]
+pub struct Memory {
+    unready: Mutex<Option<String>>,
+    inspected: Mutex<Bytes>,
+    released: Mutex<Vec<ForcedRelease>>,
+}
+
+impl Memory {
+    pub fn unready(&self, reason: &str) {
+        *self.unready.lock().unwrap() = Some(reason.to_owned());
+    }
+
+    pub fn last_key(&self) -> Bytes {
+        self.inspected.lock().unwrap().clone()
+    }
+
+    pub fn releases(&self) -> Vec<ForcedRelease> {
+        self.released.lock().unwrap().clone()
+    }
+}
+
+impl Backend for Memory {
+    fn ready(&self) -> Result<(), String> {
+        self.unready.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+
+    fn metrics_text(&self) -> String {
+        "metrics_here 1\n".to_owned()
+    }
+
+    fn rule_of(&self, key: &[u8]) -> Option<Arc<str>> {
+        (key.is_empty() || key.starts_with(b"lock:")).then(|| "jobs".into())
+    }
+
+    fn inspect(&self, _database: u32, key: Bytes) -> Answer<Seen> {
+        *self.inspected.lock().unwrap() = key.clone();
+        Box::pin(async move {
+            match &key[..] {
+                b"lock:broken" => Err("the server is away".to_owned()),
+                b"lock:slow" => std::future::pending().await,
+                _ => Ok(held()),
+            }
+        })
+    }
+
+    fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done> {
+        self.released.lock().unwrap().push(ForcedRelease {
+            database,
+            key: key.clone(),
+            who,
+            why,
+        });
+        Box::pin(async move {
+            match &key[..] {
+                b"lock:broken" => Err("the server is away".to_owned()),
+                b"lock:absent" => Ok(Done::Absent),
+                _ => Ok(Done::Freed { held_ms: Some(5000) }),
+            }
+        })
+    }
+
+    fn rules(&self) -> serde_json::Value {
+        serde_json::json!([{ "name": "jobs" }])
+    }
+}
+
+fn held() -> Seen {
+    Seen {
+        exists: true,
+        state: "held".to_owned(),
+        ttl_ms: Some(1200),
+        owner: Some("address=10.0.0.7".to_owned()),
+        connection: Some("0123456789abcdef-7".to_owned()),
+        connection_open: true,
+        fence: Some(41),
+        acquired_at_ms: Some(1_700_000_000_000),
+        debts: vec![("address=10.0.0.8".to_owned(), 1_700_000_000_500)],
+    }
+}
+
+/// A running admin side.
+pub struct Admin {
+    pub address: SocketAddr,
+    pub backend: Arc<Memory>,
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+impl Admin {
+    pub async fn start(token: &str) -> Admin {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let backend = Arc::new(Memory::default());
+        let (stop, stopped) = oneshot::channel();
+        let hosts = vec!["locks.example.org:9180".to_owned()];
+        let shutdown = async { drop(stopped.await) };
+        let shared: Arc<dyn Backend> = backend.clone();
+        let server = tokio::spawn(serve(listener, shared, token.to_owned(), hosts, shutdown));
+        Admin {
+            address,
+            backend,
+            stop,
+            server,
+        }
+    }
+
+    /// Stops it and waits for its end; returns where it was.
+    pub async fn stop(self) -> SocketAddr {
+        self.stop.send(()).unwrap();
+        self.server.await.unwrap();
+        self.address
+    }
+}
+
+/// An HTTP answer: status, head and body.
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}\n{}", self.head, self.body))
+    }
+}
+
+pub async fn send(address: SocketAddr, request: &str) -> Reply {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes))
+        .await
+        .expect("no end of the answer")
+        .unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+    Reply {
+        status,
+        head: head.to_ascii_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+pub async fn ask(address: SocketAddr, method: &str, path: &str, headers: &str) -> Reply {
+    send(
+        address,
+        &format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n"),
+    )
+    .await
+}
+
+pub async fn get(address: SocketAddr, path: &str) -> Reply {
+    ask(address, "GET", path, "").await
+}

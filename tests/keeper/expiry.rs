@@ -1,0 +1,132 @@
+//! Ends of leases that nobody announced: each is looked at, and counted once.
+
+use lockward::event::{ReleaseOutcome, Token, What};
+use lockward::lock::chore::Done;
+use lockward::lock::keeper::{Closing, Failed};
+use lockward::lock::owner::Bound;
+use lockward::lock::rule::{Mode, Rule};
+use uuid::Uuid;
+
+use super::rig::*;
+
+#[test]
+fn a_lease_that_ran_out_is_counted_once() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    rig.run(200_000);
+    assert_eq!(rig.take(), ["1050 check lock:a", "1050 expired lock:a 1000"]);
+    assert!(rig.keeper.is_empty());
+}
+
+#[test]
+fn a_lease_extended_past_this_proxy_is_looked_at_again_later() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    rig.run_with(3000, |_| Ok(Done::Live { ttl_ms: Some(5000) }));
+    assert_eq!(rig.take(), ["1050 check lock:a"]);
+    rig.run_with(10_000, |_| Ok(Done::Ended));
+    assert_eq!(rig.take(), ["6100 check lock:a", "6100 ended lock:a"]);
+    assert!(rig.keeper.is_empty());
+}
+
+#[test]
+fn a_late_release_before_the_look_says_that_the_lease_expired() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    rig.run(1020);
+    rig.release("lock:a", "o", 1, ReleaseOutcome::Late);
+    rig.run(5000);
+    assert_eq!(rig.take(), ["1020 expired lock:a 1000"]);
+    assert!(rig.keeper.is_empty());
+}
+
+#[test]
+fn a_look_that_fails_comes_again() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    rig.run_with(10_000, |_| Err(Failed));
+    let failed = rig.count("check");
+    assert!((3..10).contains(&failed), "{failed} looks");
+    rig.run(60_000);
+    assert_eq!(rig.count("expired"), 1);
+}
+
+#[test]
+fn a_new_grant_shows_that_the_old_lease_has_ended() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 60_000);
+    rig.run(500);
+    rig.grant("lock:a", "p", 2, 60_000);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
+    rig.run_with(1000, |_| Ok(Done::Ended));
+    assert_eq!(rig.take(), ["600 check lock:a", "600 ended lock:a"]);
+}
+
+#[test]
+fn a_release_that_arrives_behind_the_next_grant_ends_the_older_lease() {
+    let mut rig = Rig::new(&[renewing()]);
+    rig.grant("lock:a", "o", 1, 3000);
+    rig.run(500);
+    rig.grant("lock:a", "o", 3, 3000);
+    rig.release("lock:a", "o", 2, ReleaseOutcome::Pooled);
+    rig.run(1000);
+    assert_eq!(rig.take(), ["1500 renew lock:a 3000", "1500 extended lock:a"]);
+    assert_eq!(rig.keeper.len(), 1);
+}
+
+#[test]
+fn a_script_that_found_the_lease_expired_spares_the_look() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    rig.now_ms = 1010;
+    rig.grant("lock:a", "o", 2, 60_000);
+    for _ in 0..2 {
+        rig.event("lock:a", "o", 1, Bound::Free, What::Expired { held_ms: Some(1000) });
+    }
+    rig.run(5000);
+    assert_eq!(rig.take(), ["1010 expired lock:a 1000"]);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
+}
+
+#[test]
+fn a_takeover_ends_what_is_known_of_the_lease() {
+    let mut rig = Rig::new(&[renewing()]);
+    rig.grant("lock:a", "o", 1, 3000);
+    rig.event("lock:a", "p", 2, Bound::Free, What::TakenOver);
+    rig.run(10_000);
+    assert_eq!(rig.take(), [""; 0]);
+    assert!(rig.keeper.is_empty());
+}
+
+#[test]
+fn after_a_flush_every_lease_of_the_database_is_looked_at() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, None);
+    assert_eq!(
+        (
+            rig.keeper.known(Some(0)),
+            rig.keeper.known(Some(1)),
+            rig.keeper.known(None)
+        ),
+        (1, 0, 1)
+    );
+    rig.keeper.look_again(rig.now(), Some(0));
+    rig.run_with(10, |_| Ok(Done::Ended));
+    assert_eq!(rig.take(), ["0 check lock:a", "0 ended lock:a"]);
+}
+
+#[test]
+fn observed_leases_end_by_their_ttl_without_any_chore() {
+    let mut rig = Rig::new(&[Rule {
+        mode: Mode::Observe,
+        renew: true,
+        release_on_disconnect: true,
+        ..rule()
+    }]);
+    rig.grant_token("lock:a", "o", 1, Some(1000), Bound::Free, Token(Uuid::nil()));
+    rig.grant_token("lock:b", "o", 1, Some(60_000), Bound::Free, Token(Uuid::nil()));
+    rig.close(1, Closing::ByClient);
+    rig.run(20_000);
+    assert_eq!(rig.take(), ["1050 expired lock:a 1000"]);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
+}
