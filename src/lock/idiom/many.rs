@@ -6,7 +6,7 @@ use crate::resp::Args;
 
 /// `MSET key value …`; an odd one out is the server's business.
 pub(super) fn mset(args: Args<'_>, kind: Many) -> Meaning {
-    if args.len() < 3 || args.len() % 2 == 0 {
+    if args.len() < 3 || args.len().is_multiple_of(2) {
         return Meaning::Other;
     }
     Meaning::ManyWritten {
