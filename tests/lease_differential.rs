@@ -6,12 +6,15 @@
 mod history;
 #[path = "lease/random.rs"]
 mod random;
+#[allow(dead_code, reason = "shared with the test of single commands, which names the port")]
 #[path = "lease/server.rs"]
 mod server;
 #[path = "lease/step.rs"]
 mod step;
 #[path = "lease/view.rs"]
 mod view;
+#[path = "lease/world.rs"]
+mod world;
 
 use history::{History, Verdict};
 use server::Server;

@@ -4,21 +4,22 @@
 #[path = "oracle.rs"]
 mod oracle;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use lockward::command;
 use lockward::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token};
 use lockward::lock::call::{self, Answer, Call, Context, Features, How, Plan, Subject};
 use lockward::lock::chore::{Chore, Done, Task, encode_chore, parse_chore};
 use lockward::lock::model::{Caller, Model};
 use lockward::lock::record::record_name;
-use lockward::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
+use lockward::lock::rule::{DeniedWrite, Unmanaged};
 use lockward::resp::{Args, Span};
 use uuid::Uuid;
 
 use super::random::Random;
 use super::server::{Connection, Value};
 use super::step::{self, Step};
-use super::view::{View, alike};
+use super::view::View;
+use super::world::{RULES, adopt, agrees, close, connections, edge, wall_clock};
 
 const PREFIX: &str = "lockward:";
 
@@ -61,61 +62,6 @@ pub struct Came {
     pub reply: String,
     pub said: Vec<String>,
     pub numbers: Vec<i64>,
-}
-
-fn rules() -> Vec<Rule> {
-    let rule = |allow: bool, window: u64, default: Option<u64>, max: Option<u64>| Rule {
-        name: "r".into(),
-        patterns: Vec::new(),
-        mode: Mode::Enforce,
-        owner: vec![OwnerPart::Any],
-        unmanaged: if allow { Unmanaged::Allow } else { Unmanaged::Refuse },
-        fencing: max.is_some(),
-        emulate: false,
-        denied_write: if allow { DeniedWrite::Error } else { DeniedWrite::Nil },
-        default_ttl_ms: default,
-        max_ttl_ms: max,
-        late_release_window_ms: window,
-        renew: false,
-        max_hold_ms: 600_000,
-        release_on_disconnect: false,
-        disconnect_grace_ms: 5000,
-    };
-    vec![
-        rule(true, 120_000, None, None),
-        rule(false, 120_000, None, None),
-        rule(true, 300, None, None),
-        rule(false, 300, Some(100), None),
-        rule(true, 1000, None, Some(150)),
-        rule(true, 1000, Some(90), Some(12_000)),
-        rule(true, 0, None, None),
-    ]
-}
-
-thread_local! {
-    static RULES: Vec<Rule> = rules();
-}
-
-fn connections() -> [(ConnectionId, Owner); 5] {
-    let connection = |instance: &str, number| ConnectionId {
-        instance: instance.into(),
-        number,
-    };
-    let (one, two) = ("aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb");
-    [
-        (connection(one, 1), "address=10.0.0.1".into()),
-        (connection(one, 2), "address=10.0.0.1".into()),
-        (connection(two, 1), "address=10.0.0.1".into()),
-        (connection(two, 2), "address=10.0.0.2".into()),
-        (connection(one, 3), "address=10.0.0.2".into()),
-    ]
-}
-
-pub fn wall_clock() -> i64 {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .expect("after 1970");
-    i64::try_from(since.as_millis()).expect("before the end of time")
 }
 
 impl History {
@@ -428,54 +374,6 @@ fn task(step: &Step, asked: &Asked) -> Option<Task> {
         Step::Check => Task::Check { token: asked.token },
         _ => return None,
     })
-}
-
-fn close(one: &[i64], other: &[i64], slack: i64) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= slack)
-}
-
-/// Whether lock and record are what the model says, a moment after the step or a moment later.
-fn agrees(model: &Model, view: &View, end: i64, last: i64, slack: i64) -> bool {
-    [end, last].iter().any(|&now| {
-        let (mut model, mut seen) = (model.clone(), view.model());
-        model.ripen(now);
-        seen.ripen(now);
-        alike(&model, &seen, slack)
-    })
-}
-
-/// The server's own numbers for the lock's expiry and the lease's beginning.
-fn adopt(model: &mut Model, view: &View) {
-    let begun = view
-        .model()
-        .lease
-        .and_then(|lease| lease.holder)
-        .map(|holder| holder.acquired_at);
-    if let (Some(holder), Some(begun)) = (model.lease.as_mut().and_then(|lease| lease.holder.as_mut()), begun) {
-        holder.acquired_at = begun;
-    }
-    let Some(lock) = view.lock else { return };
-    if let (Some(known), Some(lease)) = (model.lock, model.lease.as_mut())
-        && known.expiry == lease.due
-    {
-        lease.due = lock.expiry;
-    }
-    model.lock = Some(lock);
-}
-
-/// Whether something ends between these moments.
-fn edge(model: &Model, from: i64, to: i64) -> bool {
-    let lease = model.lease.as_ref();
-    let due = lease.and_then(|lease| lease.due);
-    let doubts = lease.iter().flat_map(|lease| &lease.doubts);
-    let debts = model.debts.iter().chain(doubts).map(|debt| debt.due + model.window_ms);
-    let expiry = model.lock.and_then(|lock| lock.expiry);
-    expiry
-        .into_iter()
-        .chain(due)
-        .chain(due.map(|due| due + model.window_ms))
-        .chain(debts)
-        .any(|at| from <= at && at <= to)
 }
 
 pub fn chore_done(done: &Done) -> String {

@@ -162,32 +162,8 @@ pub fn tell(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, views: &[V
             outcome(key, &result, &mut came);
         }
         Step::WriteBoth { nx } => write_both(models, plain, asked, *nx, now, &mut came),
-        Step::Remove { nil, .. } => {
-            let existed = models[key].clone();
-            let result = models[key].release(caller, now);
-            let mut before = existed;
-            before.ripen(now);
-            let removed = before.lock.is_some() && models[key].lock.is_none();
-            came.reply = match (removed, nil) {
-                (true, true) => "bulk",
-                (true, false) => "1",
-                (false, true) => "nil",
-                (false, false) => "0",
-            }
-            .to_owned();
-            outcome(key, &result, &mut came);
-        }
-        Step::RemoveBoth => {
-            let mut sum = i64::from(std::mem::take(plain));
-            for key in 0..2 {
-                models[key].ripen(now);
-                let existed = models[key].lock.is_some();
-                let result = models[key].release(&asked.callers[key], now);
-                sum += i64::from(existed && models[key].lock.is_none());
-                outcome(key, &result, &mut came);
-            }
-            came.reply = sum.to_string();
-        }
+        Step::Remove { nil, .. } => remove(&mut models[key], asked, *nil, now, &mut came),
+        Step::RemoveBoth => remove_both(models, plain, asked, now, &mut came),
         Step::Extend { ttl, nil, .. } => extend(&mut models[key], asked, *ttl, *nil, now, &mut came),
         Step::Rename { nx } => rename(models, asked, *nx, now, &mut came),
         Step::Direct { words } => direct(&mut models[key], words, now),
@@ -231,14 +207,40 @@ fn write_reply(result: &Outcome, words: &[String], existed: bool, xx: bool, nil_
     reply.to_owned()
 }
 
+fn remove(model: &mut Model, asked: &Asked, nil: bool, now: i64, came: &mut Came) {
+    model.ripen(now);
+    let existed = model.lock.is_some();
+    let result = model.release(&asked.callers[asked.key], now);
+    came.reply = match (existed && model.lock.is_none(), nil) {
+        (true, true) => "bulk",
+        (true, false) => "1",
+        (false, true) => "nil",
+        (false, false) => "0",
+    }
+    .to_owned();
+    outcome(asked.key, &result, came);
+}
+
+fn remove_both(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, now: i64, came: &mut Came) {
+    let mut sum = i64::from(std::mem::take(plain));
+    for (key, model) in models.iter_mut().enumerate() {
+        model.ripen(now);
+        let existed = model.lock.is_some();
+        let result = model.release(&asked.callers[key], now);
+        sum += i64::from(existed && model.lock.is_none());
+        outcome(key, &result, came);
+    }
+    came.reply = sum.to_string();
+}
+
 fn write_both(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, nx: bool, now: i64, came: &mut Came) {
     let mut taken = nx && *plain;
-    for key in 0..2 {
-        models[key].ripen(now);
-        let result = models[key]
+    for (key, model) in models.iter_mut().enumerate() {
+        model.ripen(now);
+        let result = model
             .clone()
             .write(Kind::Overwrite, &asked.callers[key], NewExpiry::Never, now);
-        if nx && models[key].lock.is_some() {
+        if nx && model.lock.is_some() {
             taken = true;
             outcome(key, &Outcome::Contended, came);
         } else if let Outcome::Refused(Operation::Overwrite, _) = result {
@@ -253,8 +255,8 @@ fn write_both(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, nx: bool
     }
     *plain = true;
     came.reply = if nx { "1" } else { "OK" }.to_owned();
-    for key in 0..2 {
-        let result = models[key].write(Kind::Overwrite, &asked.callers[key], NewExpiry::Never, now);
+    for (key, model) in models.iter_mut().enumerate() {
+        let result = model.write(Kind::Overwrite, &asked.callers[key], NewExpiry::Never, now);
         outcome(key, &result, came);
     }
 }

@@ -62,6 +62,11 @@ impl Server {
         }
     }
 
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// A new connection.
     pub fn connect(&self) -> Connection {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
