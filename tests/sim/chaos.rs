@@ -10,8 +10,7 @@ use crate::world::{Happening, World};
 impl World {
     pub fn chaos(&mut self) {
         if self.winding_down {
-            self.server.core_mut().memory_full = false;
-            return;
+            return self.server.core_mut().memory_full = false;
         }
         let chaos = self.plan.chaos;
         self.after(chaos.every_us, Happening::Chaos);
@@ -141,7 +140,8 @@ impl World {
     fn a_reader_changes_speed(&mut self) {
         if !self.clients.is_empty() {
             let client = self.rng.index(self.clients.len());
-            self.change_speed(client);
+            let slow = !self.clients[client].is_slow;
+            self.change_speed(client, slow);
         }
     }
 }

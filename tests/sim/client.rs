@@ -139,7 +139,7 @@ impl World {
         }
         let inline = meaning == Meaning::Plain
             && self.rng.percent(20)
-            && args.iter().all(|arg| !arg.is_empty() && arg.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b':'));
+            && args.iter().all(|arg| !arg.is_empty() && arg.len() < 100 && arg.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b':'));
         let raw = if inline { [args.join(&b' '), b"\r\n".to_vec()].concat() } else { request(&args) };
         let mut locks: Vec<Bytes> = Vec::new();
         let takes_keys = !matches!(args[0].to_ascii_uppercase().as_slice(), b"LOCKWARD" | b"KEYS" | b"SCAN");
@@ -373,9 +373,8 @@ impl World {
         client
     }
 
-    /// Speeds readers up and slows them down.
-    pub fn change_speed(&mut self, client: usize) {
-        let slow = !self.clients[client].is_slow && !self.winding_down;
+    /// A reader becomes slow, or quick again.
+    pub fn change_speed(&mut self, client: usize, slow: bool) {
         self.clients[client].is_slow = slow;
         if !slow {
             let pipe = self.clients[client].from_proxy;

@@ -74,7 +74,9 @@ impl World {
             tick_at: None,
         };
         if index < self.proxies.len() {
-            self.proxies[index] = proxy;
+            // What is still under way to the old process' sessions must not reach the new one's.
+            let next = self.proxies[index].next;
+            self.proxies[index] = Proxy { next, ..proxy };
         } else {
             self.proxies.push(proxy);
         }

@@ -78,7 +78,10 @@ impl World {
             self.read_journal();
         }
         let served = self.server.serve(connection, args, tag);
-        self.note(|| format!("server: {by:?} {} -> {:?}", show_args(&served.args), served.reply));
+        self.note(|| {
+            let reply = served.reply.as_ref().map_or_else(|| "(blocks)".to_owned(), Reply::to_string);
+            format!("server: {by:?} {} -> {reply}", show_args(&served.args))
+        });
         self.served(client, by, &served);
         self.read_journal();
         self.send(pipe, &served.bytes);

@@ -153,9 +153,14 @@ impl World {
     pub fn run(mut self) -> Outcome {
         self.run_until(self.plan.length_us);
         self.winding_down = true;
+        for client in 0..self.clients.len() {
+            self.change_speed(client, false);
+        }
         // Whatever was begun ends: the longest work, then everybody leaves.
         self.run_until(self.plan.length_us + 30_000_000);
-        self.everybody_leaves();
+        if self.violation.is_none() {
+            self.everybody_leaves();
+        }
         self.run_until(self.now + 60_000_000);
         self.free_what_is_stuck();
         self.run_until(self.now + 400_000_000);
@@ -181,7 +186,11 @@ impl World {
             self.now = time;
             self.happen(what);
         }
-        self.now = self.now.max(end);
+        if self.violation.is_none() {
+            self.now = self.now.max(end);
+            self.server.advance(EPOCH_US + self.now);
+            self.read_journal();
+        }
     }
 
     fn happen(&mut self, what: Happening) {

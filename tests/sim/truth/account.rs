@@ -36,6 +36,21 @@ pub struct Account {
     pub tainted: bool,
 }
 
+impl Account {
+    /// One owes no more. What remains on lockward's books are the younger debts, whoever has paid: the oldest goes first.
+    fn pay(&mut self, incarnation: u64) {
+        let before = self.owing.len();
+        let mut times: Vec<i64> = self.owing.iter().map(|owing| owing.since).collect();
+        times.sort_unstable();
+        self.owing.retain(|owing| owing.incarnation != incarnation);
+        self.owing.sort_by_key(|owing| owing.since);
+        let paid = before - self.owing.len();
+        for (owing, since) in self.owing.iter_mut().zip(times.into_iter().skip(paid)) {
+            owing.since = since;
+        }
+    }
+}
+
 impl World {
     fn account(&mut self, db: usize, key: &[u8], owner: &str) -> &mut Account {
         self.truth.accounts.entry((db, key.to_vec(), owner.to_owned())).or_default()
@@ -106,8 +121,7 @@ impl World {
         let Some(inc) = self.truth.incarnations.get_mut(&incarnation) else { return };
         inc.sent = true;
         let inc = inc.clone();
-        let account = self.account_of(&inc);
-        account.owing.retain(|owing| owing.incarnation != incarnation);
+        self.account_of(&inc).pay(incarnation);
     }
 
     fn still_owes(&self, inc: &Incarnation, incarnation: u64) -> bool {

@@ -59,7 +59,7 @@ impl World {
                 return self.violated("5 left over", format!("proxy {index} has sessions of clients {clients:?}"));
             }
             if !proxy.keeper.is_empty() {
-                let text = format!("the keeper of proxy {index} remembers {} leases", proxy.keeper.len());
+                let text = format!("the keeper of proxy {index} remembers leases: {:?}", proxy.keeper);
                 return self.violated("5 left over", text);
             }
         }

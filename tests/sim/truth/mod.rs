@@ -6,6 +6,7 @@ pub mod end;
 pub mod replies;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use lockward::lock::rule::{OwnerPart, Unmanaged};
 
@@ -20,7 +21,7 @@ use crate::world::World;
 const VAGUE_MS: i64 = 60;
 
 /// One period in which a lock key existed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Incarnation {
     pub db: usize,
     pub key: Bytes,
@@ -42,6 +43,17 @@ pub struct Incarnation {
     pub direct: bool,
     pub fence: Option<i64>,
     pub alive: bool,
+}
+
+impl fmt::Debug for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = [("managed", self.managed), ("sent", self.sent), ("opened", self.opened), ("direct", self.direct)];
+        let flags: Vec<&str> = flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect();
+        let (key, owner, client, task) = (self.key.escape_ascii(), &self.owner, self.client as isize, self.task);
+        let (expire, due, fence) = (self.expire, self.due, self.fence);
+        write!(f, "{{{key} in {} of {owner}, client {client}, task {task:?}, {flags:?}, ", self.db)?;
+        write!(f, "expire {expire:?}, due {due:?}, fence {fence:?}}}")
+    }
 }
 
 /// How a lock stands to lockward.
@@ -238,7 +250,8 @@ impl World {
         let refused = match by {
             Some(By::Request(number)) => self.refuses(number, &inc, change),
             Some(By::Keeper(proxy)) => self.keeper_may_not(proxy, &inc, change),
-            Some(By::Direct) => None,
+            // Without a command only the server's own death takes keys away.
+            Some(By::Direct) | None => None,
             _ => Some("lockward changed it by itself"),
         };
         if let Some(why) = refused {
@@ -274,9 +287,13 @@ impl World {
 
     /// A lease without TTL may get one from anybody, if it leaves the holder time.
     fn is_gift(&self, inc: &Incarnation, change: &Change) -> bool {
+        // `max_ttl` may cut it in the same command.
+        let current = self.truth.current.iter().flat_map(|current| &current.changes);
+        let first = current.into_iter().find(|known| known.key == change.key);
+        let had_none = first.map_or(inc.expire, |first| first.was).is_none();
         let max = self.plan.rules[inc.rule].max_ttl_ms.map_or(10_000, |max| max.min(10_000)) as i64;
         let least = self.server_ms() + max;
-        change.what == What::ExpirySet && inc.expire.is_none() && change.is.is_some_and(|expire| expire >= least)
+        change.what == What::ExpirySet && had_none && change.is.is_some_and(|expire| expire >= least)
             || inc.direct
     }
 

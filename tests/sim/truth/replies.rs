@@ -68,7 +68,9 @@ impl World {
         if !settled && request.name() != "EXEC" {
             return Some("it was not executed".to_owned());
         }
-        let passed = request.locks.is_empty() || matches!(request.meaning, Meaning::Plain | Meaning::SelfChecked);
+        let emulated = request.name() == "DELIFEQ" && self.plan.rule_of(&request.args[1]).is_some_and(|rule| self.plan.rules[rule].emulate);
+        let alone = matches!(request.meaning, Meaning::Plain | Meaning::SelfChecked) && !emulated;
+        let passed = request.locks.is_empty() || alone;
         match request.meaning {
             Meaning::Own => self.own_is_wrong(number, reply),
             Meaning::Plain if matches!(request.name().as_str(), "KEYS" | "SCAN") => self.listing_is_wrong(number, reply),
