@@ -195,6 +195,7 @@ async fn redis_has_the_newer_commands_from_8_4_on() {
         msetex: newer,
         set_ifeq: newer,
         set_ifne: newer,
+        login: false,
     };
     assert_eq!((state.features, state.error), (features, None));
     assert_eq!(ask(&handle, 0, "DBSIZE").await, ":0\r\n");
