@@ -61,7 +61,7 @@ impl World {
             rules: Rules::new(rules.clone(), PREFIX.as_bytes()),
             prefix: PREFIX.into(),
             features: Features::default(),
-            mint: Box::new(mint),
+            mint: Arc::new(mint),
         };
         let proxy = Proxy {
             instance,

@@ -104,16 +104,12 @@ impl World {
     /// The client's request that arrives with these bytes, in these words.
     fn attribute(&mut self, client: usize, args: &[Bytes], raw: &[u8]) -> Result<Tag, String> {
         let extra = Tag { by: By::Extra, keys: Vec::new() };
-        while let Some(&first) = self.clients[client].unseen.front()
-            && self.requests[first].local
-            && !self.requests[first].in_multi
-        {
-            self.clients[client].unseen.pop_front();
-        }
         let last = self.clients[client].last_seen;
         let next = self.clients[client].unseen.front().copied();
         if next.is_none_or(|next| self.requests[next].raw != raw) {
-            if is(&args[0], "CLIENT") && args.get(1).is_some_and(|word| is(word, "REPLY")) {
+            // Asked ahead of a lock command: does the server let the client in?
+            let asks = next.is_some_and(|next| self.takes_a_script(next));
+            if asks && is(&args[0], "PING") && args.len() == 1 {
                 return Ok(extra);
             }
             match (script_of(args), last) {
@@ -135,6 +131,12 @@ impl World {
         Ok(self.tag(next))
     }
 
+    /// Whether a script of lockward's goes in the place of this request.
+    fn takes_a_script(&self, number: usize) -> bool {
+        let request = &self.requests[number];
+        !request.locks.is_empty() && !matches!(request.meaning, Meaning::Plain | Meaning::Flush)
+    }
+
     fn tag(&self, number: usize) -> Tag {
         Tag { by: By::Request(number), keys: self.requests[number].locks.clone() }
     }
@@ -153,7 +155,10 @@ impl World {
             }
             return Ok(());
         }
-        let stands_in = own && is(&args[0], "PING") || request.in_multi && is(&args[0], "LOCKWARD.REFUSED");
+        let answers_itself = own || request.local;
+        let stands_in = answers_itself && is(&args[0], "PING")
+            || request.in_multi && is(&args[0], "LOCKWARD.REFUSED")
+            || request.name() == "CLIENT" && is(&args[1], "REPLY") && is(&args[2], "ON");
         if stands_in { Ok(()) } else { Err(format!("#{number} was expected")) }
     }
 
