@@ -124,7 +124,11 @@ pub fn plan(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>
         _ => {
             let acquires = matches!(
                 meaning,
-                Meaning::Acquire | Meaning::Write(Write { kind: Kind::Acquire, .. })
+                Meaning::Acquire
+                    | Meaning::Write(Write {
+                        kind: Kind::Acquire,
+                        ..
+                    })
             );
             let mut call = build::call(meaning, request, subjects, context);
             call.acquires = acquires;
@@ -181,7 +185,10 @@ fn encode(script: (&str, &str), keys: &[Piece], argv: &[Piece], args: Args<'_>, 
 
 /// Appends an EVAL of a script on one lock, for lockward's own connection.
 pub(super) fn encode_own(script: Script, prefix: &str, key: &Bytes, argv: &[Bytes], out: &mut BytesMut) {
-    let keys = [Piece::Text(key.clone()), Piece::Text(super::record::record_name(prefix, key))];
+    let keys = [
+        Piece::Text(key.clone()),
+        Piece::Text(super::record::record_name(prefix, key)),
+    ];
     let argv: Vec<Piece> = argv.iter().cloned().map(Piece::Text).collect();
     encode(("EVAL", script.text()), &keys, &argv, Args::new(&[], &[]), out);
 }

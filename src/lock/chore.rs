@@ -137,13 +137,19 @@ pub fn parse_chore(task: &Task, reply: &[u8]) -> Option<Done> {
     let word = parts.next()?;
     let number = parts.next();
     Some(match word {
-        "renewed" => Done::Renewed { ttl_ms: number?.parse().ok()? },
+        "renewed" => Done::Renewed {
+            ttl_ms: number?.parse().ok()?,
+        },
         "doubtful" => Done::Doubtful,
         "lost" => Done::Lost,
-        "freed" => Done::Freed { held_ms: number?.parse().ok() },
+        "freed" => Done::Freed {
+            held_ms: number?.parse().ok(),
+        },
         "absent" => Done::Absent,
         "marked" => Done::Marked,
-        "live" => Done::Live { ttl_ms: number?.parse().ok() },
+        "live" => Done::Live {
+            ttl_ms: number?.parse().ok(),
+        },
         "expired" => Done::Expired,
         "ended" => Done::Ended,
         _ => return None,
@@ -206,9 +212,18 @@ mod tests {
 
     #[test]
     fn replies_are_read() {
-        let renew = Task::Renew { token: Token(uuid::Uuid::nil()), ttl_ms: 5 };
-        assert_eq!(parse_chore(&renew, b"$11\r\nrenewed 400\r\n"), Some(Done::Renewed { ttl_ms: 400 }));
-        assert_eq!(parse_chore(&renew, b"$7\r\nlive -1\r\n"), Some(Done::Live { ttl_ms: None }));
+        let renew = Task::Renew {
+            token: Token(uuid::Uuid::nil()),
+            ttl_ms: 5,
+        };
+        assert_eq!(
+            parse_chore(&renew, b"$11\r\nrenewed 400\r\n"),
+            Some(Done::Renewed { ttl_ms: 400 })
+        );
+        assert_eq!(
+            parse_chore(&renew, b"$7\r\nlive -1\r\n"),
+            Some(Done::Live { ttl_ms: None })
+        );
         assert_eq!(parse_chore(&renew, b"-NOPERM no\r\n"), None);
         assert_eq!(parse_chore(&renew, b"$400\r\nfreed"), None);
     }
@@ -217,8 +232,13 @@ mod tests {
     fn an_inspection_is_read() {
         let reply = b"*8\r\n$6\r\nexists\r\n$1\r\n1\r\n$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n$2\r\n-1\r\n\
             $4\r\ndebt\r\n$9\r\n170 any=x\r\n";
-        let Some(Done::Seen(seen)) = parse_chore(&Task::Inspect, reply) else { panic!("an inspection") };
+        let Some(Done::Seen(seen)) = parse_chore(&Task::Inspect, reply) else {
+            panic!("an inspection")
+        };
         assert!(seen.exists && seen.ttl_ms.is_none());
-        assert_eq!((seen.state.as_str(), seen.debts), ("held", vec![("any=x".to_owned(), 170)]));
+        assert_eq!(
+            (seen.state.as_str(), seen.debts),
+            ("held", vec![("any=x".to_owned(), 170)])
+        );
     }
 }

@@ -63,7 +63,14 @@ pub enum Verdict {
 
 impl Row {
     /// Every row, the first that fits first.
-    pub const ALL: [Row; 6] = [Row::Free, Row::Holder, Row::Unmanaged, Row::Debtor, Row::Sibling, Row::Other];
+    pub const ALL: [Row; 6] = [
+        Row::Free,
+        Row::Holder,
+        Row::Unmanaged,
+        Row::Debtor,
+        Row::Sibling,
+        Row::Other,
+    ];
 
     /// As the documentation says it.
     pub fn words(self) -> &'static str {
@@ -80,8 +87,13 @@ impl Row {
 
 impl Column {
     /// Every column.
-    pub const ALL: [Column; 5] =
-        [Column::Acquire, Column::Release, Column::Extend, Column::Overwrite, Column::Takeover];
+    pub const ALL: [Column; 5] = [
+        Column::Acquire,
+        Column::Release,
+        Column::Extend,
+        Column::Overwrite,
+        Column::Takeover,
+    ];
 
     /// As the documentation says it.
     pub fn words(self) -> &'static str {

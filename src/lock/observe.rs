@@ -1,19 +1,35 @@
 //! Observe mode: follows the traffic of this proxy on locks under an observe rule and says what would have been
-//! refused. Writes nothing and changes no reply.
+//! refused. Writes nothing to the server and changes no reply; what others do past this proxy it does not see.
+
+mod follow;
+mod seen;
+
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time};
 
 use super::call::{Context, Request, Subject};
+use super::idiom::{self, Meaning};
+use super::model::Model;
 use super::rule::Rule;
+use seen::{Ask, ask};
+
+/// So many locks are followed at once; of more, those that are free and owe nothing are forgotten first.
+const MOST_LOCKS: usize = 16_384;
+/// Longer keys are not followed.
+const LONGEST_KEY: usize = 4096;
 
 /// A command on observed locks that is on its way to the server.
 #[derive(Debug)]
 pub struct Observation {
     database: u32,
     connection: ConnectionId,
-    subjects: Vec<(Bytes, RuleIndex, Owner)>,
+    subjects: Vec<Subject>,
+    ask: Ask,
+    /// It names no other keys: its answer is about these alone.
+    alone: bool,
 }
 
 /// What the server answered to an observed command.
@@ -34,22 +50,128 @@ pub enum Reply {
 /// Reads a command on the observed lock keys `subjects`; `None` if it is no operation on a lease. Used inside MULTI
 /// too: the reply is then the element of the EXEC array.
 pub fn observe(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Option<Box<Observation>> {
-    let _ = (request, subjects, context);
-    None
+    let ask = match idiom::read(request, &subjects, context) {
+        Meaning::Other => return None,
+        meaning => ask(meaning, request),
+    };
+    let mut observation = observation(ask, subjects, context)?;
+    observation.alone = observation.subjects.len() == request.keys.len();
+    Some(observation)
+}
+
+/// A script of the client's with the observed lock keys `subjects` among its keys: what it does to them is not known,
+/// so nothing is held against their owner afterwards.
+pub fn observe_script(subjects: Vec<Subject>, context: &Context<'_>) -> Option<Box<Observation>> {
+    observation(Ask::Unknown, subjects, context)
+}
+
+fn observation(ask: Ask, mut subjects: Vec<Subject>, context: &Context<'_>) -> Option<Box<Observation>> {
+    subjects.retain(|subject| subject.key.len() <= LONGEST_KEY);
+    let mut named = HashSet::new();
+    subjects.retain(|subject| named.insert(subject.key.clone()));
+    if subjects.is_empty() {
+        return None;
+    }
+    Some(Box::new(Observation {
+        database: context.database,
+        connection: context.connection.clone(),
+        subjects,
+        ask,
+        alone: false,
+    }))
+}
+
+/// One lock that is followed.
+#[derive(Debug, Default)]
+struct Followed {
+    model: Model,
+    rule: Option<RuleIndex>,
 }
 
 /// What one proxy has seen of the observed locks, bounded.
 #[derive(Debug, Default)]
-pub struct Observatory {}
+pub struct Observatory {
+    locks: HashMap<(u32, Bytes), Followed>,
+    /// Connections that were granted a lease here: the others leave nothing behind.
+    holders: HashSet<ConnectionId>,
+    /// The latest moment it heard of.
+    now: Time,
+}
 
 impl Observatory {
     /// Takes in one answered command, in reply order.
     pub fn answered(&mut self, seen: &Observation, reply: Reply, rules: &[Rule], at: Time, sink: &mut Vec<Event>) {
-        let _ = (&seen.database, &seen.connection, &seen.subjects, reply, rules, at, sink);
+        self.now = self.now.max(at);
+        follow::answered(self, seen, reply, rules, at, sink);
     }
 
-    /// A client closed its connection.
+    /// A client closed its connection; these owners ended with it.
     pub fn gone(&mut self, connection: &ConnectionId, owners_ended: &[Owner]) {
-        let _ = (connection, owners_ended);
+        if !self.holders.remove(connection) && owners_ended.is_empty() {
+            return;
+        }
+        let now = milliseconds(self.now);
+        for followed in self.locks.values_mut() {
+            followed.model.gone(connection, now);
+            for owner in owners_ended {
+                followed.model.drop_debts(owner, now);
+            }
+        }
+    }
+
+    /// How many locks are followed.
+    pub fn len(&self) -> usize {
+        self.locks.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.locks.is_empty()
+    }
+
+    /// The lock's model, new if it is not known; `None` where there is no room for one more.
+    fn lock(&mut self, database: u32, subject: &Subject) -> Option<&mut Followed> {
+        let id = (database, subject.key.clone());
+        if self.locks.len() >= MOST_LOCKS && !self.locks.contains_key(&id) {
+            self.forget();
+            if self.locks.len() >= MOST_LOCKS {
+                return None;
+            }
+        }
+        let followed = self.locks.entry(id).or_default();
+        if followed.rule != Some(subject.rule) {
+            *followed = Followed {
+                model: Model::default(),
+                rule: Some(subject.rule),
+            };
+        }
+        Some(followed)
+    }
+
+    /// Locks that are free and owe nothing go; if that is not enough, those that nobody holds.
+    fn forget(&mut self) {
+        let now = milliseconds(self.now);
+        self.locks.retain(|_, followed| {
+            followed.model.ripen(now);
+            followed.model.lock.is_some() || !followed.model.debts.is_empty()
+        });
+        if self.locks.len() >= MOST_LOCKS {
+            self.locks.retain(|_, followed| followed.model.lease.is_some());
+        }
+        if self.holders.len() > MOST_LOCKS {
+            let locks = self.locks.values();
+            self.holders = locks
+                .filter_map(|followed| followed.model.holder())
+                .map(|h| h.connection.clone())
+                .collect();
+        }
     }
 }
+
+/// The proxy's clock in the model's unit.
+fn milliseconds(at: Time) -> i64 {
+    i64::try_from(at.0 / 1000).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

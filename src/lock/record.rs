@@ -51,7 +51,9 @@ pub fn fence_name(prefix: &str, key: &[u8]) -> Bytes {
 
 /// Whether `key` is the name of a lease record or of a fence key. Other names that begin with the prefix are not.
 pub fn is_record(prefix: &str, key: &[u8]) -> bool {
-    let Some(rest) = key.strip_prefix(prefix.as_bytes()) else { return false };
+    let Some(rest) = key.strip_prefix(prefix.as_bytes()) else {
+        return false;
+    };
     match rest.first() {
         None => false,
         Some(b'{') => is_braced(rest),
@@ -143,7 +145,11 @@ fn crc16(bytes: &[u8]) -> u16 {
     for &byte in bytes {
         crc ^= u16::from(byte) << 8;
         for _ in 0..8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            crc = if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            };
         }
     }
     crc
@@ -166,14 +172,22 @@ mod tests {
         assert_eq!(name("lock:{a}:x"), "lockward:lock:{a}:x");
         for key in ["", "lock:{a", "a}b", "a{}b", "{}"] {
             let name = name(key);
-            assert!(name.starts_with("lockward:{") && name.ends_with(&format!("}}:{key}")), "{name}");
+            assert!(
+                name.starts_with("lockward:{") && name.ends_with(&format!("}}:{key}")),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn slots_as_the_server_computes_them() {
         // CLUSTER KEYSLOT on Redis 7.0.15.
-        for (key, expected) in [("foo", 12182), ("{user1000}.following", 3443), ("", 0), ("foo{}{bar}", 8363)] {
+        for (key, expected) in [
+            ("foo", 12182),
+            ("{user1000}.following", 3443),
+            ("", 0),
+            ("foo{}{bar}", 8363),
+        ] {
             assert_eq!(slot(key.as_bytes()), expected, "{key}");
         }
     }
@@ -187,7 +201,14 @@ mod tests {
 
     #[test]
     fn names_that_only_look_alike_are_no_records() {
-        for key in ["lockward:", "lockward:config", "lockward:{}", "lockward:{a}b", "lockward:{lock:a}=", "lock:a"] {
+        for key in [
+            "lockward:",
+            "lockward:config",
+            "lockward:{}",
+            "lockward:{a}b",
+            "lockward:{lock:a}=",
+            "lock:a",
+        ] {
             assert!(!is_record("lockward:", key.as_bytes()), "{key}");
         }
         assert!(is_record("lockward:", &fence_name("lockward:", b"lock:a")));

@@ -85,24 +85,24 @@ impl Script {
     /// What it is put together from.
     fn parts(self) -> &'static [&'static str] {
         match self {
-            Script::Acquire => &[ACQUIRE_FIRST, LOOK, GRANT, ACQUIRE_THEN],
-            Script::Write => &[LOOK, ROW, GRANT, HELD, WRITE, RUN],
-            Script::MultiWrite => &[LOOK, ROW, GRANT, HELD, MULTI, RUN],
-            Script::Release => &[LOOK, ACCOUNT, RELEASE, RUN],
-            Script::Remove => &[LOOK, ACCOUNT, REFUSAL, REMOVE, RUN],
-            Script::Extend => &[LOOK, ROW, ACCOUNT, REFUSAL, EXTEND, RUN],
-            Script::Rename => &[LOOK, ROW, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, RUN],
-            Script::Migrate => &[LOOK, ACCOUNT, include_str!("scripts/migrate.lua"), RUN],
-            Script::CopyAway => &[LOOK, HELD, include_str!("scripts/away.lua"), RUN],
-            Script::Reconcile => &[LOOK, ROW, RECONCILE, RUN],
-            Script::Fence => &[LOOK, FENCE, RUN],
-            Script::Emulate => &[LOOK, ROW, ACCOUNT, EMULATE, RUN],
-            Script::Renew => &[LOOK, include_str!("scripts/renew.lua"), RUN],
-            Script::Free => &[LOOK, include_str!("scripts/free.lua"), RUN],
-            Script::Gone => &[LOOK, include_str!("scripts/gone.lua"), RUN],
-            Script::Drop => &[LOOK, include_str!("scripts/drop.lua"), RUN],
-            Script::Check => &[LOOK, include_str!("scripts/check.lua"), RUN],
-            Script::Inspect => &[LOOK, include_str!("scripts/inspect.lua"), RUN],
+            Script::Acquire => &[ACQUIRE_FIRST, LOOK, GRANT, FAILURE, ACQUIRE_THEN],
+            Script::Write => &[LOOK, ROW, GRANT, HELD, WRITE, FAILURE, RUN],
+            Script::MultiWrite => &[LOOK, ROW, GRANT, HELD, MULTI, FAILURE, RUN],
+            Script::Release => &[LOOK, ACCOUNT, RELEASE, FAILURE, RUN],
+            Script::Remove => &[LOOK, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
+            Script::Extend => &[LOOK, ROW, ACCOUNT, REFUSAL, EXTEND, FAILURE, RUN],
+            Script::Rename => &[LOOK, ROW, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN],
+            Script::Migrate => &[LOOK, ACCOUNT, include_str!("scripts/migrate.lua"), FAILURE, RUN],
+            Script::CopyAway => &[LOOK, HELD, include_str!("scripts/away.lua"), FAILURE, RUN],
+            Script::Reconcile => &[LOOK, ROW, RECONCILE, FAILURE, RUN],
+            Script::Fence => &[LOOK, FENCE, FAILURE, RUN],
+            Script::Emulate => &[LOOK, ROW, ACCOUNT, EMULATE, FAILURE, RUN],
+            Script::Renew => &[LOOK, include_str!("scripts/renew.lua"), FAILURE, RUN],
+            Script::Free => &[LOOK, include_str!("scripts/free.lua"), FAILURE, RUN],
+            Script::Gone => &[LOOK, include_str!("scripts/gone.lua"), FAILURE, RUN],
+            Script::Drop => &[LOOK, include_str!("scripts/drop.lua"), FAILURE, RUN],
+            Script::Check => &[LOOK, include_str!("scripts/check.lua"), FAILURE, RUN],
+            Script::Inspect => &[LOOK, include_str!("scripts/inspect.lua"), FAILURE, RUN],
         }
     }
 }
@@ -113,6 +113,7 @@ const ROW: &str = include_str!("scripts/row.lua");
 const GRANT: &str = include_str!("scripts/grant.lua");
 const HELD: &str = include_str!("scripts/held.lua");
 const REFUSAL: &str = include_str!("scripts/refusal.lua");
+const FAILURE: &str = include_str!("scripts/failure.lua");
 const RUN: &str = include_str!("scripts/run.lua");
 const ACQUIRE_FIRST: &str = include_str!("scripts/acquire_first.lua");
 const ACQUIRE_THEN: &str = include_str!("scripts/acquire_then.lua");
@@ -173,7 +174,14 @@ mod tests {
 
     #[test]
     fn what_is_given_up_needs_no_memory() {
-        for script in [Script::Release, Script::Remove, Script::Extend, Script::Reconcile, Script::Gone, Script::Drop] {
+        for script in [
+            Script::Release,
+            Script::Remove,
+            Script::Extend,
+            Script::Reconcile,
+            Script::Gone,
+            Script::Drop,
+        ] {
             for call in ["'SET'", "'HSET'", "'PSETEX'"] {
                 assert!(!script.text().contains(call), "{script:?} uses {call}");
             }

@@ -168,11 +168,11 @@ impl Client {
             if before == (0, 0) {
                 return;
             }
-            if let Some(upstream) = &self.upstream {
-                if let Moved::Gone = flush(upstream, &mut self.session.to_upstream) {
-                    // What the server still said is read first; its end of stream comes by itself.
-                    self.session.to_upstream.clear();
-                }
+            if let Some(upstream) = &self.upstream
+                && let Moved::Gone = flush(upstream, &mut self.session.to_upstream)
+            {
+                // What the server still said is read first; its end of stream comes by itself.
+                self.session.to_upstream.clear();
             }
             if let Moved::Gone = flush(&self.downstream, &mut self.session.to_downstream) {
                 return self.session.downstream_lost();

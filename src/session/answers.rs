@@ -162,6 +162,8 @@ impl Session {
             }
         }
         self.error = matches!(kind, b'-' | b'!');
+        // Believed for this client alone: a script can answer anything.
+        self.asks_login |= self.error && rest.starts_with(b"-NOAUTH");
         match self.current() {
             None => self.sink_to(Sink::Pass(Whose::Nobody), 0),
             Some(Expect::Forward) if !self.front_is_queued() => self.pass(),

@@ -1,7 +1,7 @@
 //! Who the client is, as far as the server has confirmed it: user, name, database, protocol. Changes only on the
 //! server's OK. Checks no password.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -14,7 +14,7 @@ use crate::lock::observe;
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::lock::script;
-use crate::resp::Resp;
+use crate::resp::{Resp, encode};
 
 impl Session {
     /// A command that can be a lock operation.
@@ -29,10 +29,14 @@ impl Session {
             // Whether the server will take ordinary commands is not known before it has answered.
             return Taken::NotYet;
         }
-        let subjects = self.subjects(row, request, mode);
         if mode == Mode::Observe {
+            let subjects = self.subjects(row, request, mode);
             return self.observe(row, request, subjects);
         }
+        if self.asks_login && !self.logged_in {
+            return self.probe_login(request);
+        }
+        let subjects = self.subjects(row, request, mode);
         let Role::Lock(idiom) = row.role else {
             return self.forward(request, false);
         };
@@ -54,6 +58,7 @@ impl Session {
     /// A script of the client with lock keys among its keys: taken at its word, and the records brought in line.
     pub(super) fn script_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
         match self.strictest(row, request) {
+            Some(Mode::Enforce) if self.asks_login && !self.logged_in => self.probe_login(request),
             Some(Mode::Enforce) if !self.listens_only() => {
                 let subjects = self.subjects(row, request, Mode::Enforce);
                 self.self_checked(request, subjects)
@@ -64,6 +69,20 @@ impl Session {
             }
             _ => self.forward(request, false),
         }
+    }
+
+    /// Before its login a client gets small limits, which a script's text would break; and to send its command as it is
+    /// would be a way around the rules, should the server let it in meanwhile.
+    fn probe_login(&mut self, request: &Request<'_>) -> Taken {
+        if self.in_transaction {
+            // The answer to MULTI tells as well, and a PING would be queued.
+            return Taken::NotYet;
+        }
+        encode::command(&mut self.to_upstream, [b"PING".as_slice()]);
+        let special = Special::LoginProbe(Bytes::copy_from_slice(request.raw));
+        self.expect(request, Expect::Special(Box::new(special)), false, true);
+        self.gated = true;
+        Taken::Yes
     }
 
     /// In RESP2 a subscribed client may not do much else; the server says so better than we could.
@@ -148,7 +167,7 @@ impl Session {
         self.expect(request, Expect::Forward, false, true);
         if skipped {
             // One command goes unanswered; ours behind it would be answered, so it is skipped likewise.
-            crate::resp::encode::command(&mut self.to_upstream, [b"CLIENT".as_slice(), b"REPLY", b"SKIP"]);
+            encode::command(&mut self.to_upstream, [b"CLIENT".as_slice(), b"REPLY", b"SKIP"]);
             self.skip_next = true;
         }
         let call = Call::reconcile(subjects, &self.context());
@@ -212,7 +231,7 @@ pub(super) fn resend_with_text(sent: &[u8], script: script::Script, out: &mut By
     const BEHIND_HEADER: usize = 13 + 5 + 42;
     let header = memchr::memchr(b'\n', sent).map_or(0, |end| end + 1);
     out.extend_from_slice(sent.get(..header).unwrap_or_default());
-    crate::resp::encode::bulk(out, b"EVAL");
-    crate::resp::encode::bulk(out, script.text().as_bytes());
+    encode::bulk(out, b"EVAL");
+    encode::bulk(out, script.text().as_bytes());
     out.extend_from_slice(sent.get(header + BEHIND_HEADER..).unwrap_or_default());
 }

@@ -132,6 +132,8 @@ pub struct Session {
     /// The answer under way is an error.
     error: bool,
     // Modes.
+    /// The server lets nobody in without a login, as far as is known.
+    asks_login: bool,
     logged_in: bool,
     raw: bool,
     monitoring: bool,
@@ -180,6 +182,7 @@ impl Session {
             silence: Silence::default(),
             heard: Time::default(),
             error: false,
+            asks_login: false,
             logged_in: false,
             raw: false,
             monitoring: false,
@@ -199,8 +202,8 @@ impl Session {
 
     /// The server's small limits hold until it has let the client in.
     fn limits(&mut self) {
-        self.scanner
-            .set_authenticated(!self.policy.features.login || self.logged_in);
+        self.asks_login |= self.policy.features.login;
+        self.scanner.set_authenticated(!self.asks_login || self.logged_in);
     }
 
     /// Tells the shell who the client is, under the rules that ask for it.

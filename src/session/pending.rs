@@ -95,6 +95,9 @@ pub(super) enum Special {
     Monitor,
     /// Record keys are left out of the answer.
     Filter(Listing),
+    /// Our own PING, sent ahead to learn whether the server lets the client in: its refusal is the client's answer,
+    /// and after its PONG the request is taken up again.
+    LoginProbe(Bytes),
     /// `CLIENT REPLY`: `ON` as it came, or our own `ON` in place of `OFF` and `SKIP`.
     Switch(Switch),
     /// Passed on; the shell is told if it is no error.

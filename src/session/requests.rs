@@ -90,7 +90,14 @@ impl Session {
             }
             Ok(Scanned::Request { len }) => {
                 let raw = rest.get(..len).unwrap_or_default();
-                let taken = self.take_request(raw, scanner.args(raw), rest.len() > len, now);
+                let args = scanner.args(raw);
+                let taken = if scanner.ambiguous() {
+                    let mut array = BytesMut::new();
+                    encode::command(&mut array, args.iter().collect::<Vec<_>>());
+                    self.take_request(&array, args, rest.len() > len, now)
+                } else {
+                    self.take_request(raw, args, rest.len() > len, now)
+                };
                 if taken == Taken::NotYet {
                     self.gated = true;
                     return 0;

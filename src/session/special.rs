@@ -21,7 +21,12 @@ impl Special {
     /// Whether a transaction queues the command instead of doing it at once.
     pub(super) fn can_queue(&self) -> bool {
         match self {
-            Special::Multi | Special::Exec | Special::Discard | Special::LastWords(_) | Special::Blank => false,
+            Special::Multi
+            | Special::Exec
+            | Special::Discard
+            | Special::LastWords(_)
+            | Special::Blank
+            | Special::LoginProbe(_) => false,
             Special::Identity(change) => !matches!(change, Change::Reset),
             _ => true,
         }
@@ -81,6 +86,7 @@ impl Session {
             }
             Special::Replace { bytes, errors_too } => return self.read_replaced(&bytes, errors_too, line),
             Special::Switch(switch) if line == b"+OK" => return self.read_switch(switch),
+            Special::LoginProbe(request) if !self.error => return self.let_in(&request),
             Special::Observed(observation) => {
                 self.observed.push(Observed {
                     observation,
@@ -102,6 +108,7 @@ impl Session {
             Special::Acknowledge(_)
             | Special::Filter(_)
             | Special::Switch(_)
+            | Special::LoginProbe(_)
             | Special::LastWords(_)
             | Special::Blank => {}
         }
@@ -114,6 +121,16 @@ impl Session {
         }
         self.error = bytes.first() == Some(&b'-');
         self.say(bytes);
+        self.drop_front()
+    }
+
+    /// The server lets the client in, so its request is taken up again. Nothing behind it was looked at: the gate is
+    /// closed until this answer is dealt with.
+    fn let_in(&mut self, request: &[u8]) -> Begun {
+        self.logged_in = true;
+        self.limits();
+        let behind = std::mem::replace(&mut self.requests, BytesMut::from(request));
+        self.requests.extend_from_slice(&behind);
         self.drop_front()
     }
 
@@ -152,6 +169,13 @@ impl Session {
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
+        if line.starts_with(b"-ERR Protocol error: unauthenticated") {
+            // The server asks for a login since a moment ago, and closes over the length of our script: say the cause.
+            let mut said = BytesMut::new();
+            encode::error(&mut said, texts::NOAUTH.as_bytes());
+            self.say(&said);
+            return self.drop_front();
+        }
         if line.starts_with(b"-NOPERM") {
             let mut said = BytesMut::new();
             encode::error(&mut said, texts::noperm(line.get(1..).unwrap_or_default()).as_bytes());
@@ -183,6 +207,8 @@ impl Session {
     fn read_multi(&mut self) {
         if !self.error {
             self.transaction = Transaction::opened();
+            self.logged_in = true;
+            self.limits();
         } else if !self.transaction.is_open() {
             // Refused, and not for being the second: what follows is not queued.
             self.pending.unqueue();

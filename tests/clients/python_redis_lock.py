@@ -20,7 +20,7 @@ def basics():
     step("owner", lock.get_owner_id, "me")
     step("owner as the rival sees it", rival.get_owner_id, "me")
     step("timeout without blocking", lambda: rival.acquire(blocking=False, timeout=1), "<TimeoutNotUsable>")
-    step("no timeout", lambda: rival.acquire(timeout=0), "<InvalidTimeout>")
+    step("negative timeout", lambda: rival.acquire(timeout=-1), "<InvalidTimeout>")
     step("timeout beyond expire", lambda: redis_lock.Lock(client, "basic", expire=1).acquire(timeout=9),
          "<TimeoutTooLarge>")
     step("release by the rival", rival.release, "<NotAcquired>")

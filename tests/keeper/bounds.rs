@@ -148,6 +148,29 @@ fn a_full_book_gives_up_markers_before_leases_that_need_care() {
 }
 
 #[test]
+fn a_full_book_gives_up_debts_first() {
+    let mut rig = Rig::new(&[]);
+    rig.keeper = Keeper::new(
+        &[renewing()],
+        Limits {
+            leases: 3,
+            ..Limits::default()
+        },
+    );
+    rig.keeper.watching(1, 0, &Bytes::from_static(b"lock:a"), true);
+    rig.grant("lock:a", "o", 1, 100);
+    rig.grant("lock:b", "o", 1, 60_000);
+    rig.grant("lock:c", "o", 1, 60_000);
+    rig.run(200);
+    assert_eq!(rig.keeper.len(), 3);
+    rig.grant("lock:d", "o", 1, 60_000);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 3);
+    rig.grant("lock:e", "o", 1, 60_000);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 3);
+    assert_eq!(rig.keeper.dropped().leases, 2);
+}
+
+#[test]
 fn new_rules_take_over_the_leases_of_their_names() {
     let mut rig = Rig::new(&[
         Rule {

@@ -75,6 +75,20 @@ fn a_release_that_arrives_behind_the_next_grant_ends_the_older_lease() {
 }
 
 #[test]
+fn a_script_that_found_the_lease_expired_spares_the_look() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    rig.now_ms = 1010;
+    rig.grant("lock:a", "o", 2, 60_000);
+    for _ in 0..2 {
+        rig.event("lock:a", "o", 1, Bound::Free, What::Expired { held_ms: Some(1000) });
+    }
+    rig.run(5000);
+    assert_eq!(rig.take(), ["1010 expired lock:a 1000"]);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
+}
+
+#[test]
 fn a_takeover_ends_what_is_known_of_the_lease() {
     let mut rig = Rig::new(&[renewing()]);
     rig.grant("lock:a", "o", 1, 3000);

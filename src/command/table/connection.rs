@@ -9,7 +9,7 @@ pub(super) const ROWS: &[Row] = &[
     known("client", -2, NONE, Role::Client),
     plain("echo", 2, NONE),
     known("hello", -1, NONE, Role::Hello),
-    known("lockward", -2, NONE, Role::Lockward),
+    known("lockward", -1, NONE, Role::Lockward),
     plain("ping", -1, NONE),
     known("quit", -1, NONE, Role::Quit),
     plain("readonly", 1, NONE),

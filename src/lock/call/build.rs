@@ -174,7 +174,8 @@ fn many_written(call: &mut Call, kind: Many, options: usize, request: &Request<'
     call.script = Script::MultiWrite;
     let count = request.keys.len();
     call.keys = request.keys.iter().copied().map(Piece::Argument).collect();
-    call.keys.extend(call.subjects.iter().map(|subject| record(subject, context)));
+    call.keys
+        .extend(call.subjects.iter().map(|subject| record(subject, context)));
     call.number(call.subjects.len());
     call.number(count);
     call.word(match kind {
@@ -186,7 +187,10 @@ fn many_written(call: &mut Call, kind: Many, options: usize, request: &Request<'
     call.number(request.args.len() - options.min(request.args.len()));
     for index in 0..call.subjects.len() {
         let Some(subject) = call.subjects.get(index) else { break };
-        let place = request.keys.binary_search(&subject.argument).map_or(0, |place| place + 1);
+        let place = request
+            .keys
+            .binary_search(&subject.argument)
+            .map_or(0, |place| place + 1);
         let fence = fence_key(subject, context);
         call.number(place);
         match fence {
@@ -198,7 +202,8 @@ fn many_written(call: &mut Call, kind: Many, options: usize, request: &Request<'
         }
         call.caller(index, context);
     }
-    call.argv.extend(request.keys.iter().map(|key| Piece::Argument(key + 1)));
+    call.argv
+        .extend(request.keys.iter().map(|key| Piece::Argument(key + 1)));
     call.arguments(options..request.args.len());
 }
 
@@ -260,7 +265,11 @@ fn letters(flags: Flags) -> Piece {
             letters.push(letter);
         }
     }
-    if letters.is_empty() { Piece::Word("-") } else { text(letters) }
+    if letters.is_empty() {
+        Piece::Word("-")
+    } else {
+        text(letters)
+    }
 }
 
 fn extended(call: &mut Call, extend: Extend, request: &Request<'_>, context: &Context<'_>) {

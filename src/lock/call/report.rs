@@ -11,7 +11,9 @@ use super::{Answer, Call, Subject};
 pub(super) fn events(call: &Call, answer: Answer<'_>, at: Time, database: u32, sink: &mut Vec<Event>) {
     match answer {
         Answer::Plain { first_line } => {
-            let Some(subject) = call.subjects.first().filter(|_| call.acquires) else { return };
+            let Some(subject) = call.subjects.first().filter(|_| call.acquires) else {
+                return;
+            };
             let what = match first_line {
                 // Of a RESTORE: held.
                 line if line.starts_with(b"-BUSYKEY") => What::Contended,
@@ -21,9 +23,17 @@ pub(super) fn events(call: &Call, answer: Answer<'_>, at: Time, database: u32, s
             sink.push(event(call, subject, at, database, what));
         }
         Answer::Reported(report) => {
-            let Ok(report) = std::str::from_utf8(report) else { return };
+            let Ok(report) = std::str::from_utf8(report) else {
+                return;
+            };
             for (subject, part) in call.subjects.iter().zip(report.split(';')) {
-                let words = Words { call, subject, at, database, text: part };
+                let words = Words {
+                    call,
+                    subject,
+                    at,
+                    database,
+                    text: part,
+                };
                 words.tell(sink);
             }
         }
@@ -68,8 +78,14 @@ impl<'a> Words<'a> {
             "absent" => self.release(ReleaseOutcome::Absent),
             "unmanaged" => self.release(ReleaseOutcome::Unmanaged),
             "self_checked" => self.release(ReleaseOutcome::SelfChecked),
-            "extended" => What::Extended { ttl_ms: self.number("ttl="), reduced: self.has("reduced") },
-            "overwritten" => What::Overwritten { ttl_ms: self.number("ttl="), reduced: self.has("reduced") },
+            "extended" => What::Extended {
+                ttl_ms: self.number("ttl="),
+                reduced: self.has("reduced"),
+            },
+            "overwritten" => What::Overwritten {
+                ttl_ms: self.number("ttl="),
+                reduced: self.has("reduced"),
+            },
             "takenover" => What::TakenOver,
             "ended" => What::Ended,
             "refused" => match self.refused() {
@@ -93,9 +109,15 @@ impl<'a> Words<'a> {
         let Some(value) = self.value("expired=") else { return };
         let mut parts = value.splitn(3, '/');
         let held_ms = parts.next().and_then(|held| held.parse().ok());
-        let (Some(connection), Some(owner)) = (parts.next().and_then(connection), parts.next()) else { return };
+        let (Some(connection), Some(owner)) = (parts.next().and_then(connection), parts.next()) else {
+            return;
+        };
         let what = What::Expired { held_ms };
-        sink.push(Event { connection, owner: Owner::from(owner), ..self.event(what) });
+        sink.push(Event {
+            connection,
+            owner: Owner::from(owner),
+            ..self.event(what)
+        });
     }
 
     fn dropped(&self, sink: &mut Vec<Event>) {
@@ -118,7 +140,11 @@ impl<'a> Words<'a> {
     }
 
     fn release(&self, outcome: ReleaseOutcome) -> What {
-        What::Release(Release { outcome, held_ms: self.number("held="), overrun_ms: self.number("overrun=") })
+        What::Release(Release {
+            outcome,
+            held_ms: self.number("held="),
+            overrun_ms: self.number("overrun="),
+        })
     }
 
     /// `refused extend late`, `refused overwrite foreign`.
@@ -134,7 +160,12 @@ impl<'a> Words<'a> {
 
     fn refusal(&self, operation: Operation, reason: RefusalReason) -> What {
         let without_ttl = self.has("nottl");
-        What::Refused(Refusal { operation, reason, action: Action::Refused, without_ttl })
+        What::Refused(Refusal {
+            operation,
+            reason,
+            action: Action::Refused,
+            without_ttl,
+        })
     }
 
     fn has(&self, word: &str) -> bool {
@@ -157,5 +188,8 @@ fn reason(word: &str) -> Option<RefusalReason> {
 /// A connection as [`ConnectionId`] prints it.
 fn connection(text: &str) -> Option<ConnectionId> {
     let (instance, number) = text.rsplit_once('-')?;
-    Some(ConnectionId { instance: instance.into(), number: number.parse().ok()? })
+    Some(ConnectionId {
+        instance: instance.into(),
+        number: number.parse().ok()?,
+    })
 }

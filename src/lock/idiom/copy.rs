@@ -14,7 +14,11 @@ pub(super) fn rename(args: Args<'_>, subjects: &[Subject]) -> Meaning {
     if subjects.iter().any(|subject| subject.argument == 1) {
         return Meaning::Rename;
     }
-    let kind = if is(at(args, 0), "RENAMENX") { Kind::Acquire } else { Kind::Overwrite };
+    let kind = if is(at(args, 0), "RENAMENX") {
+        Kind::Acquire
+    } else {
+        Kind::Overwrite
+    };
     write(kind, false, Wrote::Reply)
 }
 
@@ -34,7 +38,11 @@ pub(super) fn migrate(args: Args<'_>, keys: &[usize]) -> Meaning {
     }
     match keys {
         [] => Meaning::Other,
-        [3] => Meaning::Remove(Remove { refusal: Refusal::NoKey, condition: Condition::None, emulated: false }),
+        [3] => Meaning::Remove(Remove {
+            refusal: Refusal::NoKey,
+            condition: Condition::None,
+            emulated: false,
+        }),
         [first, ..] => Meaning::ManyMoved { first: *first },
     }
 }
@@ -50,8 +58,12 @@ pub(super) fn copy(args: Args<'_>, subjects: &[Subject], selected: u32) -> Meani
         if is(word, "REPLACE") {
             replace = true;
         } else if is(word, "DB") {
-            let Some((place, text)) = words.next() else { return Meaning::Other };
-            let Some(database) = number(text) else { return Meaning::Other };
+            let Some((place, text)) = words.next() else {
+                return Meaning::Other;
+            };
+            let Some(database) = number(text) else {
+                return Meaning::Other;
+            };
             away = (database != i64::from(selected)).then_some(place);
         } else {
             return write(Kind::Overwrite, false, Wrote::Reply);

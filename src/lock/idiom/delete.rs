@@ -7,7 +7,11 @@ use crate::resp::Args;
 
 /// Given up without a condition.
 pub(super) fn plain(refusal: Refusal) -> Meaning {
-    Meaning::Remove(Remove { refusal, condition: Condition::None, emulated: false })
+    Meaning::Remove(Remove {
+        refusal,
+        condition: Condition::None,
+        emulated: false,
+    })
 }
 
 /// `DELEX key [IFEQ | IFNE | IFDEQ | IFDNE value]`.
@@ -16,7 +20,13 @@ pub(super) fn delex(args: Args<'_>, rule: &Rule, features: Features) -> Meaning 
         return Meaning::Other;
     }
     let emulated = !features.delex;
-    let remove = |condition| Meaning::Remove(Remove { refusal: Refusal::Zero, condition, emulated });
+    let remove = |condition| {
+        Meaning::Remove(Remove {
+            refusal: Refusal::Zero,
+            condition,
+            emulated,
+        })
+    };
     let word = at(args, 2);
     match args.len() {
         2 => remove(Condition::None),

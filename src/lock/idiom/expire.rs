@@ -6,22 +6,41 @@ use crate::resp::Args;
 /// `PERSIST`.
 pub(super) const PERSIST: Meaning = Meaning::Extend(Extend {
     until: Until::Never,
-    flags: Flags { nx: false, xx: false, gt: false, lt: false },
+    flags: Flags {
+        nx: false,
+        xx: false,
+        gt: false,
+        lt: false,
+    },
     refusal: Refusal::Zero,
 });
 
 /// `EXPIRE key number [NX | XX | GT | LT …]` and its sisters; one unit is so many milliseconds.
 pub(super) fn expire(args: Args<'_>, unit_ms: i64, until: fn(i64) -> Until) -> Meaning {
     // What is no number, or too large a one, the server refuses before it looks at the key.
-    let Some(ms) = number(at(args, 2)).and_then(|units| units.checked_mul(unit_ms)) else { return Meaning::Other };
+    let Some(ms) = number(at(args, 2)).and_then(|units| units.checked_mul(unit_ms)) else {
+        return Meaning::Other;
+    };
     let refusal = Refusal::Zero;
     let Some(flags) = flags(args) else {
-        return Meaning::Extend(Extend { until: Until::In(0), flags: Flags::default(), refusal });
+        return Meaning::Extend(Extend {
+            until: Until::In(0),
+            flags: Flags::default(),
+            refusal,
+        });
     };
     match until(ms) {
         Until::In(ms) if ms <= 0 => {
-            let condition = if flags == Flags::default() { Condition::None } else { Condition::Flags(flags) };
-            Meaning::Remove(Remove { refusal, condition, emulated: false })
+            let condition = if flags == Flags::default() {
+                Condition::None
+            } else {
+                Condition::Flags(flags)
+            };
+            Meaning::Remove(Remove {
+                refusal,
+                condition,
+                emulated: false,
+            })
         }
         until => Meaning::Extend(Extend { until, flags, refusal }),
     }
@@ -46,7 +65,13 @@ fn flags(args: Args<'_>) -> Option<Flags> {
 
 /// `GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]`.
 pub(super) fn getex(args: Args<'_>) -> Meaning {
-    let extend = |until| Meaning::Extend(Extend { until, flags: Flags::default(), refusal: Refusal::Nil });
+    let extend = |until| {
+        Meaning::Extend(Extend {
+            until,
+            flags: Flags::default(),
+            refusal: Refusal::Nil,
+        })
+    };
     let word = at(args, 2);
     let (unit_ms, until): (i64, fn(i64) -> Until) = match args.len() {
         2 => return Meaning::Other,

@@ -6,15 +6,20 @@ use crate::resp::Args;
 
 /// `MSET key value …`; an odd one out is the server's business.
 pub(super) fn mset(args: Args<'_>, kind: Many) -> Meaning {
-    if args.len() < 3 || args.len() % 2 == 0 {
+    if args.len() < 3 || args.len().is_multiple_of(2) {
         return Meaning::Other;
     }
-    Meaning::ManyWritten { kind, options: args.len() }
+    Meaning::ManyWritten {
+        kind,
+        options: args.len(),
+    }
 }
 
 /// `MSETEX numkeys key value … [NX | XX] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]`.
 pub(super) fn msetex(args: Args<'_>, keys: &[usize], features: Features) -> Meaning {
-    let Some(last) = keys.last().filter(|_| features.msetex) else { return Meaning::Other };
+    let Some(last) = keys.last().filter(|_| features.msetex) else {
+        return Meaning::Other;
+    };
     let options = last + 2;
     let mut kind = Many::Overwrite;
     let mut words = args.iter().skip(options);

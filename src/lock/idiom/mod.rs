@@ -8,7 +8,7 @@ mod expire;
 mod many;
 mod set;
 
-use crate::command::Idiom;
+use crate::command::{Idiom, integer as number};
 use crate::resp::{Args, is_word};
 
 use super::call::{Context, Request, Subject};
@@ -183,8 +183,12 @@ pub struct Emulate {
 
 /// Reads a command on the lock keys `subjects`.
 pub fn read(request: &Request<'_>, subjects: &[Subject], context: &Context<'_>) -> Meaning {
-    let Some(subject) = subjects.first() else { return Meaning::Other };
-    let Some(rule) = context.rules.get(usize::from(subject.rule.0)) else { return Meaning::Other };
+    let Some(subject) = subjects.first() else {
+        return Meaning::Other;
+    };
+    let Some(rule) = context.rules.get(usize::from(subject.rule.0)) else {
+        return Meaning::Other;
+    };
     let args = request.args;
     match request.idiom {
         Idiom::Set => set::set(args, rule, context.features),
@@ -216,13 +220,6 @@ pub fn read(request: &Request<'_>, subjects: &[Subject], context: &Context<'_>) 
 /// Whether an argument is this word, in any case.
 fn is(argument: &[u8], word: &str) -> bool {
     is_word(argument, word.as_bytes())
-}
-
-/// A whole number, as strictly as the server's `string2ll`: the one way to write it.
-fn number(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let value: i64 = text.parse().ok()?;
-    (value.to_string() == text).then_some(value)
 }
 
 /// How this rule answers a refused overwrite that can be answered with nil.

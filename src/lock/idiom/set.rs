@@ -11,7 +11,11 @@ pub(super) const OVERWRITE: Meaning = write(Kind::Overwrite, false, Wrote::Reply
 pub(super) const TAKEOVER: Meaning = write(Kind::Takeover, false, Wrote::Always);
 
 pub(super) const fn write(kind: Kind, refused_by_nil: bool, wrote: Wrote) -> Meaning {
-    Meaning::Write(Write { kind, refused_by_nil, wrote })
+    Meaning::Write(Write {
+        kind,
+        refused_by_nil,
+        wrote,
+    })
 }
 
 /// The options of one `SET`.
@@ -43,8 +47,15 @@ pub(super) fn set(args: Args<'_>, rule: &Rule, features: Features) -> Meaning {
     }
     let wrote = if options.get { Wrote::Always } else { Wrote::Reply };
     match options {
-        Options { nx: true, ifne: false, get: false, .. } => Meaning::Acquire,
-        Options { nx: true, ifne: false, .. } => write(Kind::Acquire, false, wrote),
+        Options {
+            nx: true,
+            ifne: false,
+            get: false,
+            ..
+        } => Meaning::Acquire,
+        Options {
+            nx: true, ifne: false, ..
+        } => write(Kind::Acquire, false, wrote),
         Options { ifne: true, get, .. } => {
             write(Kind::Overwrite, !get, if get { Wrote::Unknown } else { Wrote::Reply })
         }
@@ -61,9 +72,10 @@ fn compared(options: &Options, rule: &Rule, features: Features) -> Meaning {
     }
     let alone = !(options.nx || options.xx || options.ifne || options.ifdeq);
     match options.ifeq {
-        Some(place) if rule.emulate && alone => {
-            Meaning::Emulate(Emulate { compare: place + 1, set: Some((place, options.get)) })
-        }
+        Some(place) if rule.emulate && alone => Meaning::Emulate(Emulate {
+            compare: place + 1,
+            set: Some((place, options.get)),
+        }),
         _ => Meaning::Other,
     }
 }

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lease::{Lease, LeaseId, LockId, OwnerId, Phase};
+use super::counts::{Counts, Gauge};
+use super::lease::{Lease, LeaseId, LockId, OwnerId};
 use crate::event::{Owner, RuleIndex, Time, Token};
 
 /// More leases and debts than this on one lock are not remembered (a record holds 32 debts).
@@ -38,12 +39,6 @@ pub(super) struct Left {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Gauge {
-    pub(super) held: BTreeSet<(Time, LeaseId)>,
-    pub(super) without_ttl: usize,
-}
-
-#[derive(Debug, Default)]
 pub(super) struct Book {
     leases: BTreeMap<LeaseId, Lease>,
     by_lock: BTreeMap<LockId, Vec<LeaseId>>,
@@ -53,7 +48,7 @@ pub(super) struct Book {
     watches: BTreeMap<LockId, u32>,
     watch_count: usize,
     timers: BTreeSet<(Time, LeaseId)>,
-    gauges: BTreeMap<RuleIndex, Gauge>,
+    counts: Counts,
     ids: u64,
 }
 
@@ -73,9 +68,9 @@ impl Book {
     /// Changes a lease and counts it anew. The caller plans its timer afterwards.
     pub(super) fn change<T>(&mut self, id: LeaseId, change: impl FnOnce(&mut Lease) -> T) -> Option<T> {
         let lease = self.leases.get_mut(&id)?;
-        uncount(&mut self.gauges, id, lease);
+        self.counts.subtract(id, lease);
         let result = change(lease);
-        count(&mut self.gauges, id, lease);
+        self.counts.add(id, lease);
         Some(result)
     }
 
@@ -110,7 +105,7 @@ impl Book {
         let crowded_out = (on_lock.len() > LEASES_ON_ONE_LOCK)
             .then(|| on_lock.first().copied())
             .flatten();
-        count(&mut self.gauges, id, &lease);
+        self.counts.add(id, &lease);
         self.leases.insert(id, lease);
         if let Some(oldest) = crowded_out {
             self.remove(oldest);
@@ -120,7 +115,7 @@ impl Book {
 
     pub(super) fn remove(&mut self, id: LeaseId) -> Option<Lease> {
         let lease = self.leases.remove(&id)?;
-        uncount(&mut self.gauges, id, &lease);
+        self.counts.subtract(id, &lease);
         if let Some(time) = lease.timer {
             self.timers.remove(&(time, id));
         }
@@ -287,7 +282,12 @@ impl Book {
     }
 
     pub(super) fn gauge(&self, rule: RuleIndex) -> Option<&Gauge> {
-        self.gauges.get(&rule)
+        self.counts.gauges.get(&rule)
+    }
+
+    /// The debt that is dropped next.
+    pub(super) fn oldest_debt(&self) -> Option<LeaseId> {
+        self.counts.owed.first().map(|(_, id)| *id)
     }
 
     /// Moves everything to the rules' new places; leases, owners and bonds of rules that are gone are forgotten.
@@ -315,10 +315,10 @@ impl Book {
                 .filter_map(|(rule, id)| Some((place(rule)?, id)))
                 .collect();
         }
-        self.gauges.clear();
+        self.counts = Counts::default();
         for (id, lease) in &mut self.leases {
             lease.rule = place(lease.rule).unwrap_or(lease.rule);
-            count(&mut self.gauges, *id, lease);
+            self.counts.add(*id, lease);
         }
     }
 
@@ -371,22 +371,5 @@ impl Book {
             return true;
         }
         false
-    }
-}
-
-fn count(gauges: &mut BTreeMap<RuleIndex, Gauge>, id: LeaseId, lease: &Lease) {
-    if lease.phase == Phase::Live {
-        let gauge = gauges.entry(lease.rule).or_default();
-        gauge.held.insert((lease.granted, id));
-        gauge.without_ttl += usize::from(lease.ttl_ms.is_none());
-    }
-}
-
-fn uncount(gauges: &mut BTreeMap<RuleIndex, Gauge>, id: LeaseId, lease: &Lease) {
-    if lease.phase == Phase::Live
-        && let Some(gauge) = gauges.get_mut(&lease.rule)
-    {
-        gauge.held.remove(&(lease.granted, id));
-        gauge.without_ttl -= usize::from(lease.ttl_ms.is_none());
     }
 }

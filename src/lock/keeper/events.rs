@@ -30,8 +30,8 @@ impl Keeper {
                     self.book.remove(id);
                 }
             }
-            What::Expired { .. } => self.observed_end(event, true),
-            What::Ended => self.observed_end(event, false),
+            What::Expired { .. } => self.seen_ended(event, true),
+            What::Ended => self.seen_ended(event, false),
             What::AcquireFailed | What::Refused(_) | What::Renewal(_) | What::DebtsDropped { .. } => {}
         }
         None
@@ -98,9 +98,15 @@ impl Keeper {
         }
     }
 
-    /// Makes room for one more lease if the book is full: not at the cost of leases that need care.
+    /// Makes room for one more lease if the book is full: debts go first, then leases that need no care. Without its debt
+    /// a connection's end is not marked, and a lock may stay longer.
     fn make_room(&mut self, rule: RuleIndex) -> bool {
         if self.book.len() < self.limits.leases {
+            return true;
+        }
+        if let Some(debt) = self.book.oldest_debt() {
+            self.book.remove(debt);
+            self.dropped.leases += 1;
             return true;
         }
         let careless = (0..=u16::MAX).map(RuleIndex).zip(&self.rules);
@@ -195,20 +201,20 @@ impl Keeper {
         self.plan(id);
     }
 
-    /// In observe mode others may see the end first. A lease with a token is the keeper's own business.
-    fn observed_end(&mut self, event: &Event, expired: bool) {
-        let mine = |lease: &Lease| lease.is_observed() && lease.connection == event.connection;
-        let ended = self
-            .book
-            .on_lock(&lock_of(event))
-            .find(|(_, lease)| mine(lease))
-            .map(|(id, _)| id);
-        if let Some(id) = ended {
-            if expired {
-                self.becomes_owed(id, event.at);
-            } else {
-                self.book.remove(id);
-            }
+    /// A script or the observe model saw that a lease had ended; whose, the event says. Of an observed lease they have
+    /// told metrics and logs already; of a lease with a token only the keeper does, so that it is counted once.
+    fn seen_ended(&mut self, event: &Event, expired: bool) {
+        let ended = |lease: &Lease| match lease.phase {
+            Phase::Owed { .. } => false,
+            _ if lease.connection != event.connection || !is_owners(lease, event) => false,
+            _ => lease.is_observed() || (expired && (lease.is_superseded() || lease.is_past_due(event.at))),
+        };
+        let found = self.book.on_lock(&lock_of(event)).find(|(_, lease)| ended(lease));
+        match found.map(|(id, lease)| (id, lease.is_observed())) {
+            Some((id, false)) => self.expired(id, event.at),
+            Some((id, true)) if expired => self.becomes_owed(id, event.at),
+            Some((id, true)) => _ = self.book.remove(id),
+            None => {}
         }
     }
 

@@ -5,7 +5,8 @@
 //!
 //! - Hand in each event of each session with [`Keeper::event`], and do so *before* the bytes of its answer go to the
 //!   client: then nobody can answer to a grant that the keeper has not heard of. Never hand in the events that the
-//!   keeper itself gave out, except to metrics and logs.
+//!   keeper itself gave out. That a lease with a token expired is said to metrics and logs by the keeper alone: a
+//!   session's `Expired` for it is only handed in here.
 //! - Hand in a session's last events before [`Keeper::closed`]; what comes later is taken as of a closed connection.
 //! - Call [`Keeper::tick`] when [`Keeper::deadline`] has come, and after each [`Keeper::done`]. It fills chores and
 //!   events. Carry every chore out on lockward's own connection and answer each with exactly one `done`, also if it was
@@ -19,6 +20,7 @@
 mod book;
 mod chores;
 mod closing;
+mod counts;
 mod events;
 mod lease;
 mod results;
@@ -53,8 +55,8 @@ pub struct Failed;
 /// The bounds of a keeper.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Leases and debts remembered. Beyond it the oldest lease of a rule without `renew` and `release_on_disconnect`
-    /// goes, or else the new one is not taken in.
+    /// Leases and debts remembered. Beyond it the oldest debt goes, or the oldest lease of a rule without `renew` and
+    /// `release_on_disconnect`, or else the new one is not taken in.
     pub leases: usize,
     /// Watches remembered; one more is not, so a renewal may then fail somebody's EXEC.
     pub watches: usize,

@@ -28,7 +28,10 @@ pub(super) fn line(model: &Model, caller: &Caller) -> Line {
     let oldest = |fits: &dyn Fn(&super::Debt) -> bool| model.debts.iter().position(fits);
 
     if let Some(place) = oldest(&|debt| debt.connection == caller.connection) {
-        return Line::Pay { place, doubtful: own_lease };
+        return Line::Pay {
+            place,
+            doubtful: own_lease,
+        };
     }
     if let Some(holder) = current.filter(|_| own_lease) {
         return match oldest(&|debt| debt.owner == holder.owner && debt.open) {
@@ -38,7 +41,10 @@ pub(super) fn line(model: &Model, caller: &Caller) -> Line {
     }
     let same_owner = current.is_some_and(|holder| holder.owner == caller.owner);
     if let Some(place) = oldest(&|debt| debt.owner == caller.owner) {
-        return Line::Pay { place, doubtful: same_owner };
+        return Line::Pay {
+            place,
+            doubtful: same_owner,
+        };
     }
     match standing {
         _ if same_owner => Line::Remove(ReleaseOutcome::Pooled),

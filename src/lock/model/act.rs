@@ -4,9 +4,7 @@ use crate::event::{ConnectionId, Operation, Owner, RefusalReason, ReleaseOutcome
 use crate::lock::decision::{Column, Verdict, decide};
 
 use super::account::{Line, line};
-use super::{
-    Caller, Granted, Holder, Kind, Lease, Lock, MOST_DEBTS, Model, NewExpiry, Outcome, REPAIR_MS, Standing,
-};
+use super::{Caller, Granted, Holder, Kind, Lease, Lock, MOST_DEBTS, Model, NewExpiry, Outcome, REPAIR_MS, Standing};
 
 impl Model {
     /// `SET … NX`, `SET`, `GETSET` and whatever else writes the lock. `expiry` is what the command itself leaves.
@@ -61,7 +59,11 @@ impl Model {
             return self.set_expiry(expiry);
         }
         let due = self.lock.and_then(|lock| lock.expiry);
-        self.lease = Some(Lease { holder: None, due, doubts: Vec::new() });
+        self.lease = Some(Lease {
+            holder: None,
+            due,
+            doubts: Vec::new(),
+        });
         self.rewrite(expiry, caller.default_ms.or(caller.max_ms), caller, now);
     }
 
@@ -125,7 +127,11 @@ impl Model {
                 overrun_ms = Some((now - debt.due).max(0));
                 expired = self.expired.take_if(|expired| expired.debt == debt.number);
                 if let Some(lease) = self.lease.as_mut().filter(|_| doubtful) {
-                    let place = lease.doubts.iter().take_while(|other| other.number < debt.number).count();
+                    let place = lease
+                        .doubts
+                        .iter()
+                        .take_while(|other| other.number < debt.number)
+                        .count();
                     lease.doubts.insert(place, debt);
                 }
                 (ReleaseOutcome::Late, existed.then_some(RefusalReason::Late))
@@ -142,7 +148,13 @@ impl Model {
             Line::Refused => (ReleaseOutcome::Unmanaged, Some(RefusalReason::Unmanaged)),
         };
         self.settle_early();
-        Outcome::Release { outcome, held_ms, overrun_ms, refused, expired }
+        Outcome::Release {
+            outcome,
+            held_ms,
+            overrun_ms,
+            refused,
+            expired,
+        }
     }
 
     /// A compare command or a script of the client's ran: the record is brought in line with what it left.
@@ -155,7 +167,13 @@ impl Model {
                 let outcome = ReleaseOutcome::SelfChecked;
                 match held_ms {
                     None => Outcome::Nothing,
-                    Some(_) => Outcome::Release { outcome, held_ms, overrun_ms: None, refused: None, expired: None },
+                    Some(_) => Outcome::Release {
+                        outcome,
+                        held_ms,
+                        overrun_ms: None,
+                        refused: None,
+                        expired: None,
+                    },
                 }
             }
             Standing::Open if !self.in_line() => self.follow(),
@@ -180,9 +198,16 @@ impl Model {
             if let Some(holder) = lease.holder.as_mut().filter(|holder| holder.connection == *connection) {
                 holder.open = false;
             }
-            lease.doubts.iter_mut().filter(|debt| debt.connection == *connection).for_each(|debt| debt.open = false);
+            lease
+                .doubts
+                .iter_mut()
+                .filter(|debt| debt.connection == *connection)
+                .for_each(|debt| debt.open = false);
         }
-        self.debts.iter_mut().filter(|debt| debt.connection == *connection).for_each(|debt| debt.open = false);
+        self.debts
+            .iter_mut()
+            .filter(|debt| debt.connection == *connection)
+            .for_each(|debt| debt.open = false);
     }
 
     /// The owner ended with its connection.
@@ -201,7 +226,11 @@ impl Model {
     /// Why an operation is refused.
     fn reason(&self, caller: &Caller) -> RefusalReason {
         let owes = |debt: &super::Debt| debt.connection == caller.connection || debt.owner == caller.owner;
-        if self.debts.iter().any(owes) { RefusalReason::Late } else { RefusalReason::Foreign }
+        if self.debts.iter().any(owes) {
+            RefusalReason::Late
+        } else {
+            RefusalReason::Foreign
+        }
     }
 
     fn set_expiry(&mut self, expiry: NewExpiry) {
@@ -240,7 +269,10 @@ impl Model {
 
     /// A new lease on the lock, which has just been taken.
     fn grant(&mut self, caller: &Caller, now: i64) -> Outcome {
-        let mut granted = Granted { expired: self.expired.take(), ..Granted::default() };
+        let mut granted = Granted {
+            expired: self.expired.take(),
+            ..Granted::default()
+        };
         let mut expiry = self.lock.and_then(|lock| lock.expiry);
         if let (None, Some(default)) = (expiry, caller.default_ms) {
             expiry = Some(now + default);
@@ -259,7 +291,8 @@ impl Model {
         // The window may be another one from here on.
         self.lease = None;
         let before = self.debts.len();
-        self.debts.retain(|debt| caller.window_ms > 0 && now - debt.due < caller.window_ms);
+        self.debts
+            .retain(|debt| caller.window_ms > 0 && now - debt.due < caller.window_ms);
         let dropped = u32::try_from(before - self.debts.len()).unwrap_or(u32::MAX);
         granted.dropped_by_window = std::mem::take(&mut self.stale) + dropped;
         let too_many = self.debts.len().saturating_sub(MOST_DEBTS);
@@ -277,7 +310,11 @@ impl Model {
             token: caller.token,
             acquired_at: now,
         };
-        self.lease = Some(Lease { holder: Some(holder), due: expiry, doubts: Vec::new() });
+        self.lease = Some(Lease {
+            holder: Some(holder),
+            due: expiry,
+            doubts: Vec::new(),
+        });
         debug_assert!(self.debts.iter().all(|debt| debt.number < next));
         Outcome::Granted(granted)
     }

@@ -7,13 +7,14 @@
 
 mod account;
 mod act;
+mod chores;
 #[cfg(test)]
 mod tests;
 
 use crate::event::{ConnectionId, Operation, Owner, RefusalReason, ReleaseOutcome, Token};
 
-pub use super::idiom::Kind;
 use super::decision::Row;
+pub use super::idiom::Kind;
 
 /// Two expiries that differ by no more than this are one.
 pub const TOLERANCE_MS: i64 = 2;
@@ -201,7 +202,11 @@ pub enum Standing {
 impl Model {
     /// Lets the time come: expired locks go, a lease that is past becomes a debt, and debts fall out of the window.
     pub fn ripen(&mut self, now: i64) {
-        if self.lock.is_some_and(|lock| lock.expiry.is_some_and(|expiry| expiry <= now)) {
+        // The server keeps a key for the whole of its last millisecond.
+        if self
+            .lock
+            .is_some_and(|lock| lock.expiry.is_some_and(|expiry| expiry < now))
+        {
             self.lock = None;
         }
         if self.alien.is_none() && !self.in_line() && self.lease.as_ref().is_some_and(|lease| !ahead(lease, now)) {
@@ -212,7 +217,11 @@ impl Model {
         self.debts.retain(|debt| window_ms > 0 && now - debt.due < window_ms);
         self.stale += u32::try_from(before - self.debts.len()).unwrap_or(u32::MAX);
         let debts = &self.debts;
-        if self.expired.as_ref().is_some_and(|expired| debts.iter().all(|debt| debt.number != expired.debt)) {
+        if self
+            .expired
+            .as_ref()
+            .is_some_and(|expired| debts.iter().all(|debt| debt.number != expired.debt))
+        {
             self.expired = None;
         }
     }
@@ -220,7 +229,9 @@ impl Model {
     /// The lease ended by its expiry: the youngest doubtful debt comes back, or its own is added.
     fn lapse(&mut self) {
         let Some(lease) = self.lease.take() else { return };
-        let (Some(holder), Some(due)) = (lease.holder, lease.due) else { return };
+        let (Some(holder), Some(due)) = (lease.holder, lease.due) else {
+            return;
+        };
         let own = || Debt {
             number: self.next_number(),
             owner: holder.owner.clone(),
@@ -234,7 +245,11 @@ impl Model {
             None => return,
         };
         let held_ms = (due - holder.acquired_at).max(0);
-        self.expired = Some(Expired { held_ms, debt: debt.number, holder });
+        self.expired = Some(Expired {
+            held_ms,
+            debt: debt.number,
+            holder,
+        });
         let place = self.debts.iter().take_while(|other| other.number < debt.number).count();
         self.debts.insert(place, debt);
     }
@@ -242,7 +257,13 @@ impl Model {
     /// Numbers only have to grow.
     fn next_number(&self) -> u64 {
         let doubts = self.lease.iter().flat_map(|lease| &lease.doubts);
-        self.debts.iter().chain(doubts).map(|debt| debt.number).max().unwrap_or(0) + 1
+        self.debts
+            .iter()
+            .chain(doubts)
+            .map(|debt| debt.number)
+            .max()
+            .unwrap_or(0)
+            + 1
     }
 
     /// Whether the lock exists with the expiry that the lease is due at.
@@ -269,7 +290,8 @@ impl Model {
         }
     }
 
-    fn holder(&self) -> Option<&Holder> {
+    /// Whose the lease is.
+    pub fn holder(&self) -> Option<&Holder> {
         self.lease.as_ref().and_then(|lease| lease.holder.as_ref())
     }
 
@@ -301,8 +323,15 @@ impl Model {
         caller.allow || self.standing() != Standing::Unmanaged
     }
 
+    /// The lease may have been given up in a way that cannot be told: its expiry will owe nothing.
+    pub fn owe_nothing(&mut self) {
+        if let Some(holder) = self.lease.as_mut().and_then(|lease| lease.holder.as_mut()) {
+            holder.owing = false;
+        }
+    }
+
     /// A lease whose lock went before it was due was given up in a way that nobody saw.
-    fn settle_early(&mut self) {
+    pub fn settle_early(&mut self) {
         if self.lock.is_none() {
             self.lease = None;
         }

@@ -32,6 +32,6 @@ local function main()
   end
   local a = redis.pcall(unpack(ARGV, 6))
   if type(a) == 'table' and a.err or a == 0 or not a then return a end
-  if not led then return {'-', a} end
+  if not led or kind == 'keep' and s.at == -1 then return {'-', a} end
   return {'extended' .. follow(s, w, 0), a}
 end

@@ -8,7 +8,7 @@ local function main()
       if s.h.token then parts[i] = 'self_checked held=' .. since(s.h.acquired_at, s.now) end
       finish(s)
     elseif s.state == 'open' or s.state == 'adrift' and row(s, w) == 'unmanaged' then
-      if s.at ~= s.due then parts[i] = 'extended' .. follow(s, {max = 0}, 0) end
+      if math.abs(s.at - s.due) > 2 then parts[i] = 'extended' .. follow(s, {max = 0}, 0) end
     end
   end
   return {table.concat(parts, ';'), 0}

@@ -14,7 +14,7 @@ end
 
 -- Gives the lock up by the command that starts at ARGV[first], if the accounting says so.
 local function remove(s, w, refusal, flags, value, first)
-  if not holds(s, flags, value) then return redis.pcall(unpack(ARGV, first)) end
+  if not holds(s, flags, value) then return answers[refusal] end
   if s.at == -2 then
     local a = redis.pcall(unpack(ARGV, first))
     local _, report = release(s, w)

@@ -1,0 +1,355 @@
+//! Lets the model follow what the server did. The server has done as it was told; the model says what enforce mode would
+//! have done, and is then brought in line with the facts.
+
+use crate::event::{Action, DropReason, Event, Grant, Operation, Refusal, RefusalReason, Release, Time, Token, What};
+use crate::lock::call::Subject;
+use crate::lock::idiom::{Kind, Many};
+use crate::lock::model::{Caller, Expired, Lock, Model, NewExpiry, Outcome, Standing};
+use crate::lock::rule::{Rule, Unmanaged};
+
+use super::seen::{Ask, Told, Ttl};
+use super::{Observation, Observatory, Reply, milliseconds};
+
+/// The answer comes later than the server did it: so much earlier than seems right a lease may have expired.
+const LATENESS_MS: i64 = 250;
+
+/// One subject of an answered command.
+struct Seen<'a> {
+    observation: &'a Observation,
+    subject: &'a Subject,
+    at: Time,
+    now: i64,
+    caller: Caller,
+}
+
+pub(super) fn answered(
+    observatory: &mut Observatory,
+    observation: &Observation,
+    reply: Reply,
+    rules: &[Rule],
+    at: Time,
+    sink: &mut Vec<Event>,
+) {
+    let mut source = None;
+    for subject in &observation.subjects {
+        let Some(rule) = rules.get(usize::from(subject.rule.0)) else {
+            continue;
+        };
+        let caller = caller(observation, subject, rule);
+        let now = milliseconds(at);
+        let seen = Seen {
+            observation,
+            subject,
+            at,
+            now,
+            caller,
+        };
+        let Some(followed) = observatory.lock(observation.database, subject) else {
+            continue;
+        };
+        let model = &mut followed.model;
+        seen.ripen(model, sink);
+        match observation.ask {
+            Ask::Write { kind, told, ttl } => seen.written(model, kind, told, ttl, reply, sink),
+            Ask::WriteMany { kind } => seen.many_written(model, kind, reply, sink),
+            Ask::Release { certain, conditional } => seen.released(model, certain, conditional, reply, sink),
+            Ask::Extend {
+                ttl,
+                conditional,
+                repairs,
+            } => seen.extended(model, ttl, conditional, repairs, reply, sink),
+            Ask::Rename => seen.renamed(model, &mut source, reply, sink),
+            Ask::Unknown => seen.unknown(model, reply),
+        }
+        if followed
+            .model
+            .holder()
+            .is_some_and(|holder| holder.connection == observation.connection)
+        {
+            observatory.holders.insert(observation.connection.clone());
+        }
+    }
+}
+
+fn caller(observation: &Observation, subject: &Subject, rule: &Rule) -> Caller {
+    Caller {
+        owner: subject.owner.clone(),
+        connection: observation.connection.clone(),
+        token: Token(uuid::Uuid::nil()),
+        allow: rule.unmanaged == Unmanaged::Allow,
+        window_ms: i64::try_from(rule.late_release_window_ms).unwrap_or(i64::MAX / 4),
+        default_ms: None,
+        max_ms: None,
+    }
+}
+
+impl Seen<'_> {
+    fn event(&self, what: What) -> Event {
+        Event {
+            at: self.at,
+            database: self.observation.database,
+            key: self.subject.key.clone(),
+            rule: self.subject.rule,
+            owner: self.subject.owner.clone(),
+            connection: self.observation.connection.clone(),
+            what,
+        }
+    }
+
+    /// Lets the time come, and tells of a lease that ended with it.
+    fn ripen(&self, model: &mut Model, sink: &mut Vec<Event>) {
+        model.ripen(self.now);
+        if let Some(Expired { holder, held_ms, .. }) = model.expired.take() {
+            let what = What::Expired {
+                held_ms: u64::try_from(held_ms).ok(),
+            };
+            sink.push(Event {
+                owner: holder.owner,
+                connection: holder.connection,
+                ..self.event(what)
+            });
+        }
+    }
+
+    /// The server says that the lock was free. If the model held it, it has just expired, or somebody gave it up unseen.
+    fn was_free(&self, model: &mut Model, sink: &mut Vec<Event>) {
+        if model.lock.is_none() {
+            return model.settle_early();
+        }
+        let due = model.lease.as_ref().and_then(|lease| lease.due);
+        match due {
+            Some(due) if due - self.now <= LATENESS_MS => {
+                let late = Seen {
+                    now: due + 3,
+                    caller: self.caller.clone(),
+                    ..*self
+                };
+                late.ripen(model, sink);
+            }
+            _ => {
+                if let Some(holder) = model.holder() {
+                    let (owner, connection) = (holder.owner.clone(), holder.connection.clone());
+                    sink.push(Event {
+                        owner,
+                        connection,
+                        ..self.event(What::Ended)
+                    });
+                }
+            }
+        }
+        model.lock = None;
+        model.settle_early();
+    }
+
+    /// The server says that the lock was there.
+    fn was_there(&self, model: &mut Model) {
+        if model.lock.is_none() {
+            model.settle_early();
+            model.lock = Some(Lock { expiry: None });
+        }
+    }
+
+    fn expiry(&self, ttl: Ttl) -> NewExpiry {
+        match ttl {
+            Ttl::Keep => NewExpiry::Keep,
+            Ttl::Never => NewExpiry::Never,
+            Ttl::In(ms) => NewExpiry::At(self.now.saturating_add(ms)),
+        }
+    }
+
+    fn written(&self, model: &mut Model, kind: Kind, told: Told, ttl: Ttl, reply: Reply, sink: &mut Vec<Event>) {
+        let done = match (told, reply) {
+            (_, Reply::Error) => {
+                if kind == Kind::Acquire {
+                    sink.push(self.event(What::AcquireFailed));
+                }
+                return;
+            }
+            (Told::Done, Reply::Status | Reply::Integer(1)) | (Told::NilIsDone, Reply::Nil) => true,
+            (Told::Done | Told::NilIsDone | Told::Never, _) => false,
+            (Told::Always, _) => true,
+        };
+        match (kind, done) {
+            (Kind::Acquire, true) => self.was_free(model, sink),
+            (Kind::Acquire, false) => {
+                self.was_there(model);
+                return sink.push(self.event(What::Contended));
+            }
+            (_, false) => return,
+            // The old value came back: it was there.
+            (Kind::Takeover, true) if reply == Reply::Other => self.was_there(model),
+            (Kind::Takeover, true) => self.was_free(model, sink),
+            (Kind::Overwrite, true) => {}
+        }
+        self.write(model, kind, self.expiry(ttl), sink);
+    }
+
+    /// The value was written, whatever enforce mode had said.
+    fn write(&self, model: &mut Model, kind: Kind, expiry: NewExpiry, sink: &mut Vec<Event>) {
+        let outcome = model.write(kind, &self.caller, expiry, self.now);
+        let refused = matches!(outcome, Outcome::Refused(..));
+        self.tell(&outcome, model, sink);
+        if refused {
+            // It is the writer's from now on; nobody knows of a release that is owed for the lease before.
+            model.lock = None;
+            model.settle_early();
+            model.write(kind, &self.caller, expiry, self.now);
+        }
+    }
+
+    fn many_written(&self, model: &mut Model, kind: Many, reply: Reply, sink: &mut Vec<Event>) {
+        match (kind, reply) {
+            (_, Reply::Error) => {}
+            (Many::Acquire, Reply::Integer(0)) => {
+                if model.lock.is_some() {
+                    sink.push(self.event(What::Contended));
+                }
+            }
+            (Many::Present, Reply::Integer(0)) => {}
+            (Many::Acquire, _) => {
+                self.was_free(model, sink);
+                self.write(model, Kind::Acquire, NewExpiry::Never, sink);
+            }
+            (Many::Overwrite | Many::Present, _) => self.write(model, Kind::Overwrite, NewExpiry::Never, sink),
+        }
+    }
+
+    fn released(&self, model: &mut Model, certain: bool, conditional: bool, reply: Reply, sink: &mut Vec<Event>) {
+        let keys = i64::try_from(self.observation.subjects.len()).unwrap_or(i64::MAX);
+        match reply {
+            Reply::Error => return,
+            Reply::Integer(0) | Reply::Nil if conditional => return,
+            Reply::Integer(0) | Reply::Nil if certain => self.was_free(model, sink),
+            Reply::Integer(count) if certain && self.observation.alone && count >= keys => self.was_there(model),
+            Reply::Other if certain => self.was_there(model),
+            _ => {}
+        }
+        let outcome = model.release(&self.caller, self.now);
+        self.tell(&outcome, model, sink);
+        model.lock = None;
+        model.settle_early();
+    }
+
+    fn extended(
+        &self,
+        model: &mut Model,
+        ttl: Ttl,
+        conditional: bool,
+        repairs: bool,
+        reply: Reply,
+        sink: &mut Vec<Event>,
+    ) {
+        match reply {
+            Reply::Integer(1) | Reply::Other => self.was_there(model),
+            Reply::Integer(0) if !conditional && ttl != Ttl::Never => return self.was_free(model, sink),
+            Reply::Nil => return self.was_free(model, sink),
+            _ => return,
+        }
+        let expiry = self.expiry(ttl);
+        let outcome = model.extend(&self.caller, expiry, repairs, self.now);
+        self.tell(&outcome, model, sink);
+        if let Outcome::Refused(..) = outcome {
+            let expiry = if let NewExpiry::At(at) = expiry { Some(at) } else { None };
+            model.lock = Some(Lock { expiry });
+            if let Some(lease) = model.lease.as_mut() {
+                lease.due = expiry;
+            }
+        }
+    }
+
+    /// The first subject is the source, whose expiry goes along to the second, if the target is a lock too.
+    fn renamed(&self, model: &mut Model, source: &mut Option<NewExpiry>, reply: Reply, sink: &mut Vec<Event>) {
+        let done = matches!(reply, Reply::Status | Reply::Integer(1));
+        match source {
+            None => {
+                *source = Some(
+                    model
+                        .lock
+                        .and_then(|lock| lock.expiry)
+                        .map_or(NewExpiry::Never, NewExpiry::At),
+                );
+                match (done, reply) {
+                    (true, _) => self.released(model, true, false, Reply::Other, sink),
+                    (false, Reply::Error) => self.released(model, true, false, Reply::Integer(0), sink),
+                    (false, _) => {}
+                }
+            }
+            Some(expiry) if done => self.write(model, Kind::Overwrite, *expiry, sink),
+            Some(_) => {}
+        }
+    }
+
+    /// A script or a compare command, which is taken at its word: what is its owner's may have been given up by it.
+    fn unknown(&self, model: &mut Model, reply: Reply) {
+        let own = model
+            .holder()
+            .is_some_and(|holder| holder.owner == self.caller.owner || holder.connection == self.caller.connection);
+        if own && reply != Reply::Error {
+            model.owe_nothing();
+        }
+    }
+
+    /// Says in events what the model says.
+    fn tell(&self, outcome: &Outcome, model: &Model, sink: &mut Vec<Event>) {
+        let without_ttl = model.lock.is_some_and(|lock| lock.expiry.is_none());
+        let ttl_ms = model.lock.and_then(|lock| lock.expiry).map(|at| length(at - self.now));
+        let refused = |operation: Operation, reason: RefusalReason| {
+            What::Refused(Refusal {
+                operation,
+                reason,
+                action: Action::Observed,
+                without_ttl,
+            })
+        };
+        let what = match outcome {
+            Outcome::Granted(granted) => {
+                for (reason, count) in [
+                    (DropReason::Window, granted.dropped_by_window),
+                    (DropReason::Cap, granted.dropped_by_cap),
+                ] {
+                    if count > 0 {
+                        sink.push(self.event(What::DebtsDropped { reason, count }));
+                    }
+                }
+                What::Granted(Grant {
+                    token: self.caller.token,
+                    fence: None,
+                    ttl_ms,
+                    ttl_injected: false,
+                    ttl_reduced: false,
+                    overlap: granted.overlap,
+                })
+            }
+            Outcome::Contended => What::Contended,
+            Outcome::Release {
+                outcome,
+                held_ms,
+                overrun_ms,
+                refused: reason,
+                ..
+            } => {
+                let (held_ms, overrun_ms) = (held_ms.map(length), overrun_ms.map(length));
+                sink.push(self.event(What::Release(Release {
+                    outcome: *outcome,
+                    held_ms,
+                    overrun_ms,
+                })));
+                match reason {
+                    Some(reason) => refused(Operation::Release, *reason),
+                    None => return,
+                }
+            }
+            Outcome::Refused(operation, reason) => refused(*operation, *reason),
+            Outcome::Extended(_) => What::Extended { ttl_ms, reduced: false },
+            Outcome::Overwritten(_) => What::Overwritten { ttl_ms, reduced: false },
+            Outcome::TakenOver => What::TakenOver,
+            Outcome::Nothing => return,
+        };
+        debug_assert!(model.standing() != Standing::Alien);
+        sink.push(self.event(what));
+    }
+}
+
+fn length(ms: i64) -> u64 {
+    u64::try_from(ms).unwrap_or(0)
+}

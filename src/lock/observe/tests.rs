@@ -1,0 +1,197 @@
+//! Scenes of observe mode, from the client's own words.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::command::{self, Role};
+use crate::event::{Action, Operation, RefusalReason, ReleaseOutcome, Token, What};
+use crate::lock::call::Features;
+use crate::lock::rule::{DeniedWrite, Mode, OwnerPart, Unmanaged};
+use crate::resp::{Args, Span};
+
+fn rule() -> Rule {
+    Rule {
+        name: "r".into(),
+        patterns: Vec::new(),
+        mode: Mode::Observe,
+        owner: vec![OwnerPart::Address],
+        unmanaged: Unmanaged::Allow,
+        fencing: false,
+        emulate: false,
+        denied_write: DeniedWrite::Error,
+        default_ttl_ms: None,
+        max_ttl_ms: None,
+        late_release_window_ms: 120_000,
+        renew: false,
+        max_hold_ms: 600_000,
+        release_on_disconnect: false,
+        disconnect_grace_ms: 5000,
+    }
+}
+
+#[derive(Default)]
+struct Scene {
+    observatory: Observatory,
+    now_ms: u64,
+}
+
+impl Scene {
+    /// Connection `who` of host `who / 10` sends this, and the server answers so. What is said of it.
+    fn does(&mut self, who: u64, text: &str, reply: Reply) -> Vec<What> {
+        let mut bytes = Vec::new();
+        let mut spans = Vec::new();
+        for word in text.split(' ') {
+            spans.push(Span {
+                start: bytes.len(),
+                end: bytes.len() + word.len(),
+            });
+            bytes.extend_from_slice(word.as_bytes());
+        }
+        let args = Args::new(&bytes, &spans);
+        let (_, row) = command::lookup(args.get(0).unwrap_or_default());
+        let row = row.expect("a known command");
+        let Role::Lock(idiom) = row.role else {
+            panic!("no lock command: {text}")
+        };
+        let keys: Vec<usize> = command::keys(row, args).collect();
+        let request = Request {
+            idiom,
+            args,
+            keys: &keys,
+            target: command::target(row, args),
+        };
+        let subjects = keys
+            .iter()
+            .map(|&argument| Subject {
+                argument,
+                key: Bytes::copy_from_slice(args.get(argument).unwrap_or_default()),
+                rule: RuleIndex(0),
+                owner: format!("address=10.0.0.{}", who / 10).into(),
+                token: Token(Uuid::nil()),
+            })
+            .collect();
+        let rules = [rule()];
+        let connection = connection(who);
+        let features = Features::default();
+        let context = Context {
+            rules: &rules,
+            connection: &connection,
+            features,
+            prefix: "lockward:",
+            database: 0,
+        };
+        let observation = observe(&request, subjects, &context).expect("an operation on a lease");
+        let mut sink = Vec::new();
+        let at = Time(self.now_ms * 1000);
+        self.observatory.answered(&observation, reply, &rules, at, &mut sink);
+        sink.into_iter().map(|event| event.what).collect()
+    }
+}
+
+fn connection(number: u64) -> ConnectionId {
+    ConnectionId {
+        instance: "aaaaaaaaaaaaaaaa".into(),
+        number,
+    }
+}
+
+fn refused(said: &[What], operation: Operation, reason: RefusalReason) -> bool {
+    said.iter().any(|what| {
+        matches!(what, What::Refused(refusal)
+            if (refusal.operation, refusal.reason, refusal.action) == (operation, reason, Action::Observed))
+    })
+}
+
+fn outcome(said: &[What]) -> Option<ReleaseOutcome> {
+    said.iter().find_map(|what| {
+        if let What::Release(release) = what {
+            Some(release.outcome)
+        } else {
+            None
+        }
+    })
+}
+
+#[test]
+fn the_founding_bug_is_seen() {
+    let mut scene = Scene::default();
+    assert!(matches!(
+        scene.does(10, "SET lock:a 1 NX PX 150", Reply::Status).as_slice(),
+        [What::Granted(_)]
+    ));
+    scene.now_ms = 220;
+    let said = scene.does(20, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Expired { .. }, What::Granted(grant)] if grant.overlap),
+        "{said:?}"
+    );
+    let said = scene.does(10, "DEL lock:a", Reply::Integer(1));
+    assert_eq!(outcome(&said), Some(ReleaseOutcome::Late));
+    assert!(refused(&said, Operation::Release, RefusalReason::Late), "{said:?}");
+    // The server did remove it: the next one is granted, nothing is owed.
+    let said = scene.does(30, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Granted(grant)] if !grant.overlap),
+        "{said:?}"
+    );
+    let said = scene.does(20, "EXPIRE lock:a 600", Reply::Integer(1));
+    assert!(refused(&said, Operation::Extend, RefusalReason::Foreign), "{said:?}");
+    let said = scene.does(20, "SET lock:a 2", Reply::Status);
+    assert!(refused(&said, Operation::Overwrite, RefusalReason::Foreign), "{said:?}");
+}
+
+#[test]
+fn a_release_through_the_pool_is_none_to_refuse() {
+    let mut scene = Scene::default();
+    scene.does(11, "SETNX lock:a 1", Reply::Integer(1));
+    assert!(matches!(
+        scene.does(20, "SETNX lock:a 1", Reply::Integer(0)).as_slice(),
+        [What::Contended]
+    ));
+    assert!(matches!(
+        scene.does(12, "EXPIRE lock:a 10", Reply::Integer(1)).as_slice(),
+        [What::Extended { .. }]
+    ));
+    let said = scene.does(13, "DEL lock:a data:x", Reply::Integer(1));
+    assert_eq!(outcome(&said), Some(ReleaseOutcome::Pooled));
+    assert!(said.iter().all(|what| !matches!(what, What::Refused(_))), "{said:?}");
+}
+
+#[test]
+fn what_was_given_up_unseen_owes_nothing() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 30000", Reply::Status);
+    let said = scene.does(20, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Ended, What::Granted(grant)] if !grant.overlap),
+        "{said:?}"
+    );
+    let said = scene.does(20, "DEL lock:a", Reply::Integer(1));
+    assert_eq!(outcome(&said), Some(ReleaseOutcome::Released));
+}
+
+#[test]
+fn an_end_with_the_connection_drops_the_debts() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 150", Reply::Status);
+    scene.now_ms = 100;
+    scene.observatory.gone(&connection(10), &["address=10.0.0.1".into()]);
+    scene.now_ms = 220;
+    let said = scene.does(20, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Granted(grant)] if !grant.overlap),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn the_number_of_locks_is_bounded() {
+    let mut scene = Scene::default();
+    for number in 0..MOST_LOCKS + 100 {
+        scene.does(10, &format!("SET lock:{number} 1 NX PX 100000"), Reply::Status);
+    }
+    assert_eq!(scene.observatory.len(), MOST_LOCKS);
+    scene.now_ms = 400_000;
+    scene.does(10, "SET lock:more 1 NX PX 100", Reply::Status);
+    assert!(scene.observatory.len() < 10);
+}

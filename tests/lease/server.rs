@@ -1,0 +1,191 @@
+//! A real server for the lease tests, and a connection to it that pipelines. Reads RESP2 into plain values; checks
+//! nothing.
+
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use lockward::resp::encode;
+
+/// A server of our own; it ends with the value.
+pub struct Server {
+    child: Child,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts this binary on a free port of the loopback.
+    pub fn start(binary: &str) -> Server {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .expect("a free port")
+            .port();
+        let folder = std::env::temp_dir().join(format!("lockward-lease-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the server");
+        let child = Command::new(binary)
+            .args([
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+            ])
+            .arg("--dir")
+            .arg(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{binary} does not start: {error}"));
+        let server = Server { child, port, folder };
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(20), "{binary} does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// Both servers that the tests run on: Redis from `LOCKWARD_TEST_REDIS` or the path, Valkey from
+    /// `LOCKWARD_TEST_VALKEY`, which must be set.
+    pub fn binary(kind: &str) -> String {
+        match kind {
+            "redis" => std::env::var("LOCKWARD_TEST_REDIS").unwrap_or_else(|_| "redis-server".to_owned()),
+            _ => std::env::var("LOCKWARD_TEST_VALKEY")
+                .expect("LOCKWARD_TEST_VALKEY must name a valkey-server: this test runs on both servers"),
+        }
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Connection {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket option");
+        let reader = BufReader::with_capacity(1 << 16, stream.try_clone().expect("a second handle"));
+        Connection {
+            stream,
+            reader,
+            out: BytesMut::new(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Status(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    Nil,
+    Array(Vec<Value>),
+}
+
+impl Value {
+    pub fn integer(&self) -> i64 {
+        match self {
+            Value::Integer(value) => *value,
+            other => panic!("no integer: {other:?}"),
+        }
+    }
+
+    pub fn array(&self) -> &[Value] {
+        match self {
+            Value::Array(values) => values,
+            other => panic!("no array: {other:?}"),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        match self {
+            Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Value::Status(text) | Value::Error(text) => text.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// The reply of `TIME` in milliseconds.
+    pub fn milliseconds(&self) -> i64 {
+        let parts: Vec<i64> = self
+            .array()
+            .iter()
+            .map(|part| part.text().parse().expect("a number"))
+            .collect();
+        parts[0] * 1000 + parts[1] / 1000
+    }
+}
+
+/// Requests are collected in `out`, sent together, and their replies read one by one.
+pub struct Connection {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+    pub out: BytesMut,
+}
+
+impl Connection {
+    pub fn command(&mut self, words: &[&str]) {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        encode::command(&mut self.out, words);
+    }
+
+    pub fn send(&mut self) {
+        self.stream.write_all(&self.out).expect("the server reads");
+        self.out.clear();
+    }
+
+    pub fn ask(&mut self, words: &[&str]) -> Value {
+        self.command(words);
+        self.send();
+        self.read()
+    }
+
+    pub fn read(&mut self) -> Value {
+        let line = self.line();
+        let (kind, rest) = line.split_at(1);
+        let number = || rest.parse::<i64>().expect("a number");
+        match kind {
+            "+" => Value::Status(rest.to_owned()),
+            "-" => Value::Error(rest.to_owned()),
+            ":" => Value::Integer(number()),
+            "$" | "*" if number() < 0 => Value::Nil,
+            "$" => {
+                let length = usize::try_from(number()).expect("a length");
+                let mut bytes = vec![0; length + 2];
+                self.reader.read_exact(&mut bytes).expect("the server writes");
+                bytes.truncate(length);
+                Value::Bulk(bytes)
+            }
+            "*" => Value::Array((0..number()).map(|_| self.read()).collect()),
+            other => panic!("unknown reply {other}{rest}"),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while !line.ends_with(b"\r\n") {
+            self.reader.read_exact(&mut byte).expect("the server writes");
+            line.push(byte[0]);
+        }
+        line.truncate(line.len() - 2);
+        String::from_utf8_lossy(&line).into_owned()
+    }
+}
