@@ -13,14 +13,14 @@ TYPES = ["string", "integer", "double", "null", "array", "set", "map", "bignum",
          "attrib"]
 # Nothing stands behind the fault: input that is left unread when the server closes can cost the client its last words.
 BROKEN = [
-    b"*1\r\n:1\r\n", b"*1\r\n$-1\r\n", b"*1\r\n$abc\r\n", b"*abc\r\n", b"*2147483648\r\n", b"*+1\r\n", b"*01\r\n", b"*1\r\n$04\r\n",
-    b"*2\r\n$3\r\nGET\r\n$536870913\r\n", b"*1\r\n$ 4\r\n",
+    b"*1\r\n:1\r\n", b"*1\r\n$-1\r\n", b"*1\r\n$abc\r\n", b"*abc\r\n", b"*2147483648\r\n", b"*+1\r\n",
+    b"*01\r\n", b"*1\r\n$04\r\n", b"*2\r\n$3\r\nGET\r\n$536870913\r\n", b"*1\r\n$ 4\r\n",
     b"SET k \"a\r\n", b"SET k 'a\r\n", b"*2\r\n$4\r\nECHO\r\n+x\r\n",
 ]
 OVERLONG = [b"x" * 70000, b"*" + b"1" * 70000, b"*1\r\n$" + b"1" * 70000]
 SURVIVED = [
     b"PING\r\n", b"PING\n", b"\r\n\r\nPING\r\n", b"*0\r\n*-1\r\n*-7\r\nPING\r\n", b"ECHO 'a\\'b'\r\n",
-    b"ECHO \"a\\x41\\n\\r\\t\\a\\b\\\\\"\r\n", b"  ECHO   x  \r\n", b"eChO \"\"\r\n", b"*1\r\n$4\r\nPINGxx",
+    b"ECHO \"a\\x41\\n\\r\\t\\a\\b\\\\\"\r\n", b"  ECHO   x  \r\n", b"eChO \"\"\r\n",
     b"PING\tx\r\n", b"ECHO \xfe\x80\r\n", b"\x00PING\r\n", b"ECHO a\x00b\r\n",
 ]
 
@@ -74,6 +74,9 @@ def inline(pair, random):
             c.send(data + b"ECHO end\r\n")
             c.half_close()
             c.same_rest()
+    with pair() as c:       # Redis takes any two bytes for the end of a bulk; Valkey 9.1 refuses them and closes
+        c.send(b"*1\r\n$4\r\nPINGxx", split=False)
+        c.same_rest()
 
 
 def broken(pair, random):
