@@ -153,7 +153,6 @@ fn a_wrong_number_of_arguments_is_the_servers_to_judge() {
     for line in [
         "GET",
         "SET lock:a",
-        "LOCKWARD",
         "SUBSCRIBE",
         "SELECT 1 2",
         "AUTH a b c",

@@ -44,7 +44,7 @@ pub fn policy(mode: Mode) -> Arc<Policy> {
         rules: Rules::new(vec![rule], prefix.as_bytes()),
         prefix: prefix.into(),
         features: Features::default(),
-        mint: Box::new(|| Token(Uuid::from_u128(7))),
+        mint: Arc::new(|| Token(Uuid::from_u128(7))),
     })
 }
 
