@@ -67,7 +67,7 @@ fn run(kind: &str) {
     println!("{kind}: {done} histories of {STEPS} steps, {given_up} given up at the edge of an expiry");
     println!("{reached:#?}");
     assert!(
-        given_up * 50 < done,
+        given_up * 20 < done,
         "too many histories met the edge of an expiry: {given_up}"
     );
 }

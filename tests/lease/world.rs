@@ -71,7 +71,7 @@ pub fn agrees(model: &Model, view: &View, end: i64, last: i64, slack: i64) -> bo
         let (mut model, mut seen) = (model.clone(), view.model());
         model.ripen(now);
         seen.ripen(now);
-        alike(&model, &seen, slack)
+        alike(&model, &seen, slack) && view.ends_in_time(&model, slack)
     })
 }
 
