@@ -18,12 +18,14 @@ pub(super) struct Queue {
     entries: VecDeque<Pending>,
     blocking: usize,
     specials: usize,
+    subscriptions: usize,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, pending: Pending) {
         self.blocking += usize::from(pending.blocking);
         self.specials += usize::from(pending.special);
+        self.subscriptions += usize::from(pending.subscribes);
         self.entries.push_back(pending);
     }
 
@@ -44,6 +46,7 @@ impl Queue {
         let Some(pending) = pending else { return };
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
         self.specials = self.specials.saturating_sub(usize::from(pending.special));
+        self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
         if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
             self.entries = VecDeque::new();
         }
@@ -79,8 +82,11 @@ impl Queue {
         self.entries.back_mut()
     }
 
+    /// The entries from the first on, if one of them is a subscription command, which is what is looked for among them;
+    /// else none: nobody walks a long queue for each command that joins it.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
-        self.entries.iter()
+        let count = if self.subscriptions > 0 { self.entries.len() } else { 0 };
+        self.entries.iter().take(count)
     }
 
     /// The `MULTI` at the front was refused: what stands behind it, up to where the next transaction would begin or
