@@ -12,7 +12,7 @@ use crate::world::World;
 /// The edges of windows, in milliseconds.
 const EDGE_MS: i64 = 10;
 /// A client that has been gone for so long, in microseconds, is marked as gone in the records.
-const MARKED_US: u64 = 5_000_000;
+const MARKED_US: u64 = 2_500_000;
 
 /// An acquire that ended without its release.
 #[derive(Clone, Debug)]

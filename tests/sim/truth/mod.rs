@@ -41,6 +41,8 @@ pub struct Incarnation {
     pub opened: bool,
     /// Somebody has changed it past lockward.
     pub direct: bool,
+    /// It was changed at a time when nobody could say what it was to lockward.
+    pub vague: bool,
     pub fence: Option<i64>,
     pub alive: bool,
 }
@@ -129,6 +131,7 @@ impl World {
             _ => false,
         };
         match inc.due {
+            _ if inc.vague => Standing::Vague,
             _ if !inc.managed => Standing::Unmanaged,
             Some(due) if !agrees && (due - now).abs() <= VAGUE_MS => Standing::Vague,
             Some(due) if !agrees && due < now => Standing::Unmanaged,
@@ -227,6 +230,7 @@ impl World {
             sent: false,
             opened: false,
             direct: true,
+            vague: false,
             fence: None,
             alive: true,
         };
@@ -363,9 +367,7 @@ impl World {
                     Meaning::Extend if standing == Standing::Adrift && owner => new.due = change.is,
                     _ => new.direct = true,
                 }
-                if standing == Standing::Vague {
-                    (new.direct, new.opened) = (true, true);
-                }
+                new.vague |= standing == Standing::Vague;
             }
             Some(By::Direct) => {
                 new.direct = true;
