@@ -1,1 +1,3 @@
+//! Tests of the lease model, line by line of the accounting and of the table.
+
 
