@@ -48,8 +48,8 @@ impl Fault {
             Fault::GoneIgnored => ("if #f > 0 then call('HDEL', s.r, unpack(f)) end\nreturn 'marked'\nend\n", "return 'marked'\nend\n"),
             Fault::LosersExpire => ("elseif place == 'other' then\n", "elseif place == 'nobody' then\n"),
             Fault::StrangersReconcile => (
-                "elseif s.state == 'open' or s.state == 'adrift' and row(s, w) == 'unmanaged' then\nif s.at ~= s.due then",
-                "elseif s.state == 'open' or s.state == 'adrift' then\nif s.at ~= s.due then",
+                "elseif s.state == 'open' or s.state == 'adrift' and row(s, w) == 'unmanaged' then\nif math.abs(s.at - s.due) > 2 then",
+                "elseif s.state == 'open' or s.state == 'adrift' then\nif math.abs(s.at - s.due) > 2 then",
             ),
             Fault::PlainDel | Fault::ReplyDoubled | Fault::AcquireRetried => return None,
         };

@@ -111,18 +111,24 @@ fn the_same_seed_gives_the_same_trace() {
 
 #[test]
 fn planted_faults_are_caught() {
-    for fault in Fault::ALL {
-        let (mut caught, mut patched) = (None, 0);
-        for seed in 0..SEEDS {
-            let outcome = World::new(seed, Some(fault), Trace::Off).run();
-            patched += outcome.patched;
-            if let Some(violation) = outcome.violation {
-                caught = Some((seed, violation));
-                break;
-            }
+    std::thread::scope(|scope| {
+        let searches = Fault::ALL.map(|fault| scope.spawn(move || first_seed_that_catches(fault)));
+        for (fault, search) in Fault::ALL.into_iter().zip(searches) {
+            let (seed, violation, patched) = search.join().expect("no panic");
+            assert!(fault.patch().is_none() || patched > 0, "{fault:?} changed no script");
+            println!("{fault:?}: seed {seed}: {}", violation.chars().take(200).collect::<String>());
         }
-        assert!(fault.patch().is_none() || patched > 0, "{fault:?} changed no script");
-        let Some((seed, violation)) = caught else { panic!("{fault:?} was not caught by {SEEDS} seeds") };
-        println!("{fault:?}: seed {seed}: {}", violation.chars().take(200).collect::<String>());
+    });
+}
+
+fn first_seed_that_catches(fault: Fault) -> (u64, String, usize) {
+    let mut patched = 0;
+    for seed in 0..SEEDS {
+        let outcome = World::new(seed, Some(fault), Trace::Off).run();
+        patched += outcome.patched;
+        if let Some(violation) = outcome.violation {
+            return (seed, violation, patched);
+        }
     }
+    panic!("{fault:?} was not caught by {SEEDS} seeds; it changed {patched} scripts");
 }

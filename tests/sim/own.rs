@@ -36,6 +36,11 @@ pub struct Own {
 }
 
 impl Own {
+    /// Not connected, and no older connection is mistaken for it.
+    pub fn successor(&self) -> Own {
+        Own { epoch: self.epoch, ..Own::default() }
+    }
+
     pub fn pipe(&self) -> Option<usize> {
         self.to_server
     }

@@ -74,9 +74,9 @@ impl World {
             tick_at: None,
         };
         if index < self.proxies.len() {
-            // What is still under way to the old process' sessions must not reach the new one's.
-            let next = self.proxies[index].next;
-            self.proxies[index] = Proxy { next, ..proxy };
+            // What is still under way to the old process must not reach the new one.
+            let (next, own) = (self.proxies[index].next, self.proxies[index].own.successor());
+            self.proxies[index] = Proxy { next, own, ..proxy };
         } else {
             self.proxies.push(proxy);
         }

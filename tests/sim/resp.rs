@@ -97,8 +97,9 @@ pub fn request<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 }
 
 fn find_line(bytes: &[u8]) -> Option<(&[u8], usize)> {
-    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
-    Some((&bytes[..end], end + 2))
+    // No line of the simulator's has a carriage return in it.
+    let end = memchr::memchr(b'\r', bytes)?;
+    (bytes.get(end + 1) == Some(&b'\n')).then_some((&bytes[..end], end + 2))
 }
 
 fn number(text: &[u8]) -> Option<i64> {

@@ -110,6 +110,14 @@ impl World {
         self.after(0, Happening::Task(number));
     }
 
+    /// It gives nothing up, and often its connection ends with it.
+    fn dies(&mut self, task: usize) {
+        self.over(task);
+        if let Some(client) = self.tasks[task].client.filter(|_| self.rng.percent(60)) {
+            self.hang_up(client);
+        }
+    }
+
     /// A task that dies gives nothing up.
     pub fn kill_task(&mut self, task: usize) {
         self.tasks[task].waits_for = None;
@@ -132,7 +140,7 @@ impl World {
                 let pause = self.tasks[task].work_us / 2 + 1;
                 self.after(pause, Happening::Task(task));
             }
-            State::Holding if self.tasks[task].dies => self.over(task),
+            State::Holding if self.tasks[task].dies => self.dies(task),
             State::Holding => self.release(task),
             State::Acquiring | State::Releasing | State::Over => {}
         }

@@ -83,6 +83,8 @@ pub struct Change {
     /// Expiry before and after.
     pub was: Option<i64>,
     pub is: Option<i64>,
+    /// The number it holds now, if it is one.
+    pub number: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -126,7 +128,11 @@ impl Core {
     }
 
     fn note(&mut self, db: usize, key: &[u8], what: What, incarnation: u64, was: Option<i64>, is: Option<i64>) {
-        self.journal.push(Note::Change(Change { db, key: key.to_vec(), what, incarnation, was, is }));
+        let number = match self.get(db, key).map(|entry| &entry.value) {
+            Some(Value::Text(text)) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()),
+            _ => None,
+        };
+        self.journal.push(Note::Change(Change { db, key: key.to_vec(), what, incarnation, was, is, number }));
     }
 
     fn next_version(&mut self) -> u64 {

@@ -56,6 +56,8 @@ pub struct Server {
     core: Rc<RefCell<Core>>,
     engine: Engine,
     scripts: BTreeMap<Bytes, Bytes>,
+    /// The SHA1 of every text that was ever seen.
+    names: BTreeMap<Bytes, Bytes>,
     connections: BTreeMap<u64, Connection>,
     numbers: u64,
 }
@@ -64,7 +66,7 @@ impl Server {
     pub fn new(patch: Option<Patch>) -> Server {
         let core = Rc::new(RefCell::new(Core::new()));
         let engine = Engine::new(&core, patch);
-        Server { core, engine, scripts: BTreeMap::new(), connections: BTreeMap::new(), numbers: 0 }
+        Server { core, engine, scripts: BTreeMap::new(), names: BTreeMap::new(), connections: BTreeMap::new(), numbers: 0 }
     }
 
     pub fn core(&self) -> Ref<'_, Core> {
@@ -221,7 +223,9 @@ impl Server {
     fn eval(&mut self, name: &[u8], args: &[Bytes], database: usize) -> Reply {
         let Some(text) = args.get(1) else { return Reply::error("ERR wrong number of arguments for 'eval' command") };
         let text = if name == b"EVAL" {
-            self.scripts.insert(sha1(text), text.clone());
+            // Hashing costs more than all the rest.
+            let name = self.names.entry(text.clone()).or_insert_with(|| sha1(text)).clone();
+            self.scripts.entry(name).or_insert_with(|| text.clone());
             text.clone()
         } else {
             match self.scripts.get(text) {
@@ -237,7 +241,7 @@ impl Server {
     fn script(&mut self, args: &[Bytes]) -> Reply {
         match args.get(1) {
             Some(word) if is(word, "LOAD") => {
-                let name = sha1(&args[2]);
+                let name = self.names.entry(args[2].clone()).or_insert_with(|| sha1(&args[2])).clone();
                 self.scripts.insert(name.clone(), args[2].clone());
                 Reply::Bulk(name)
             }

@@ -12,7 +12,7 @@ use crate::world::World;
 /// The edges of windows, in milliseconds.
 const EDGE_MS: i64 = 10;
 /// A client that has been gone for so long, in microseconds, is marked as gone in the records.
-const MARKED_US: u64 = 5_000_000;
+const MARKED_US: u64 = 2_500_000;
 
 /// An acquire that ended without its release.
 #[derive(Clone, Debug)]
@@ -184,10 +184,12 @@ impl World {
 
     /// A reconcile on this lock has run: what was gone is known to be gone.
     pub fn reconciled(&mut self, db: usize, key: &[u8]) {
+        // So near to its due time a lease counts as expired.
+        let soon = self.server_ms() + 3;
         let names: Vec<_> = self.truth.accounts.keys().filter(|name| name.0 == db && name.1 == key).cloned().collect();
         for name in names {
             if let Some(account) = self.truth.accounts.get_mut(&name) {
-                account.owing.retain(|owing| owing.incarnation != 0 || owing.client != usize::MAX);
+                account.owing.retain(|owing| owing.incarnation != 0 || owing.client != usize::MAX || owing.since <= soon);
             }
         }
     }

@@ -41,6 +41,8 @@ pub struct Incarnation {
     pub opened: bool,
     /// Somebody has changed it past lockward.
     pub direct: bool,
+    /// It was changed at a time when nobody could say what it was to lockward.
+    pub vague: bool,
     pub fence: Option<i64>,
     pub alive: bool,
 }
@@ -78,7 +80,8 @@ struct Current {
     places: Vec<(Place, bool)>,
     changes: Vec<Change>,
     record_changes: Vec<Change>,
-    fence: Option<i64>,
+    /// The fencing tokens that were drawn, in order.
+    fences: Vec<i64>,
 }
 
 #[derive(Default)]
@@ -128,6 +131,7 @@ impl World {
             _ => false,
         };
         match inc.due {
+            _ if inc.vague => Standing::Vague,
             _ if !inc.managed => Standing::Unmanaged,
             Some(due) if !agrees && (due - now).abs() <= VAGUE_MS => Standing::Vague,
             Some(due) if !agrees && due < now => Standing::Unmanaged,
@@ -161,13 +165,25 @@ impl World {
             _ => Vec::new(),
         };
         let (changes, record_changes) = (Vec::new(), Vec::new());
-        self.truth.current = Some(Current { by, db, args, seen, places, changes, record_changes, fence: None });
+        self.truth.current = Some(Current { by, db, args, seen, places, changes, record_changes, fences: Vec::new() });
+        if let By::Request(number) = by {
+            self.extend_in_the_past(number);
+        }
         if let By::Request(number) = by
             && self.requests[number].meaning == Meaning::Release
         {
             for key in self.requests[number].locks.clone() {
                 self.release_received(number, db, &key);
             }
+        }
+    }
+
+    /// An extend to a point in time that has passed on its way is a release.
+    fn extend_in_the_past(&mut self, number: usize) {
+        let request = &self.requests[number];
+        let at = (request.name() == "PEXPIREAT").then(|| String::from_utf8_lossy(&request.args[2]).parse::<i64>().ok());
+        if request.meaning == Meaning::Extend && at.flatten().is_some_and(|at| at <= self.server_ms()) {
+            self.requests[number].meaning = Meaning::Release;
         }
     }
 
@@ -191,23 +207,11 @@ impl World {
     }
 
     fn record_changed(&mut self, change: Change) {
-        let is_fence = change.key.ends_with(b"}=");
-        let value = if is_fence {
-            let core = self.server.core();
-            let text = core.get(change.db, &change.key).map(|entry| entry.value.clone());
-            match text {
-                Some(crate::server::keyspace::Value::Text(text)) => String::from_utf8_lossy(&text).parse().ok(),
-                _ => None,
-            }
-        } else {
-            None
-        };
-        if let Some(current) = &mut self.truth.current {
-            if let Some(fence) = value {
-                current.fence = Some(fence);
-            }
-            current.record_changes.push(change);
+        let Some(current) = &mut self.truth.current else { return };
+        if change.key.ends_with(b"}=") {
+            current.fences.extend(change.number);
         }
+        current.record_changes.push(change);
     }
 
     fn created(&mut self, by: Option<By>, change: &Change) {
@@ -226,6 +230,7 @@ impl World {
             sent: false,
             opened: false,
             direct: true,
+            vague: false,
             fence: None,
             alive: true,
         };
@@ -362,9 +367,7 @@ impl World {
                     Meaning::Extend if standing == Standing::Adrift && owner => new.due = change.is,
                     _ => new.direct = true,
                 }
-                if standing == Standing::Vague {
-                    (new.direct, new.opened) = (true, true);
-                }
+                new.vague |= standing == Standing::Vague;
             }
             Some(By::Direct) => {
                 new.direct = true;
@@ -390,9 +393,7 @@ impl World {
     }
 
     fn request_ends(&mut self, number: usize, current: Current, reply: &Reply) {
-        if let Some(fence) = current.fence {
-            self.fence_drawn(&current, fence);
-        }
+        self.fences_drawn(&current);
         self.cover(number, &current, reply);
         let request = &mut self.requests[number];
         request.executed += 1;
@@ -410,20 +411,19 @@ impl World {
         self.check_ttl(number, current.db);
     }
 
-    fn fence_drawn(&mut self, current: &Current, fence: i64) {
-        let created = current.changes.iter().filter(|change| matches!(change.what, What::Created | What::Written));
-        for change in created {
-            let name = (change.db, change.key.clone());
-            if self.plan.rule_of(&change.key).is_none_or(|rule| !self.plan.rules[rule].fencing) {
-                continue;
-            }
-            let last = self.truth.fences.insert(name, fence);
-            if last.is_some_and(|last| last >= fence) {
+    /// Each new lease under a rule with fencing has a token of its own, larger than the lock's last.
+    fn fences_drawn(&mut self, current: &Current) {
+        let fenced = |key: &[u8]| self.plan.rule_of(key).is_some_and(|rule| self.plan.rules[rule].fencing);
+        let written = current.changes.iter().filter(|change| matches!(change.what, What::Created | What::Written));
+        let written: Vec<&Change> = written.filter(|change| fenced(&change.key)).collect();
+        for (change, fence) in written.into_iter().zip(&current.fences) {
+            let last = self.truth.fences.insert((change.db, change.key.clone()), *fence);
+            if last.is_some_and(|last| last >= *fence) {
                 let text = format!("{} got {fence} after {last:?}", change.key.escape_ascii());
                 return self.violated("6 fencing", text);
             }
             if let Some(inc) = self.truth.incarnations.get_mut(&change.incarnation) {
-                inc.fence = Some(fence);
+                inc.fence = Some(*fence);
             }
         }
     }
