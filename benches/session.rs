@@ -17,7 +17,7 @@ fn session() -> Session {
         rules,
         prefix: "lockward:".into(),
         features: Features::default(),
-        mint: Box::new(|| Token(Uuid::from_u128(1))),
+        mint: Arc::new(|| Token(Uuid::from_u128(1))),
     };
     let connection = ConnectionId { instance: "0123456789abcdef".into(), number: 1 };
     let peer = Peer { address: "10.0.0.7".parse().ok(), process: None };

@@ -5,7 +5,7 @@
 //! name. This does not decide when an owner ends; it says what its end depends on.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use sha1::{Digest, Sha1};
 

@@ -23,10 +23,15 @@ use crate::session::{Next, Session};
 const CHUNK: usize = 64 * 1024;
 /// An empty buffer larger than this is given back.
 const KEEP_CAPACITY: usize = 4 * 1024;
+/// Room for so many settled commands may be kept.
+const KEEP_SETTLED: usize = 256;
 /// How long a client may take to read its last answers once everything else is over.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long we listen on after our last word, so that the system does not throw it away for unread requests.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 thread_local! {
     // One read buffer for each worker thread, not for each connection: an idle client holds none.
@@ -56,10 +61,19 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
     };
     let peer = super::peer::of(&downstream);
     let session = Session::new(shared.policy.load_full(), connection.clone(), peer);
-    let mut client = Client { shared, session, downstream, upstream: Some(upstream), closed_by_client: false };
+    let mut client = Client {
+        shared,
+        session,
+        downstream,
+        upstream: Some(upstream),
+    };
     client.shared.opened(&client.session);
     client.run().await;
-    let closing = if client.closed_by_client { Closing::ByClient } else { Closing::ByProxyOrServer };
+    let closing = if client.session.was_ended_by_client() {
+        Closing::ByClient
+    } else {
+        Closing::ByProxyOrServer
+    };
     client.hand_over();
     client.shared.closed(&connection, closing);
 }
@@ -69,8 +83,6 @@ struct Client {
     session: Session,
     downstream: Stream,
     upstream: Option<Stream>,
-    /// The client ended it, not the server and not we.
-    closed_by_client: bool,
 }
 
 impl Client {
@@ -79,7 +91,10 @@ impl Client {
         loop {
             self.write();
             let (read_downstream, read_upstream) = match self.session.next() {
-                Next::Wait { read_downstream, read_upstream } => (read_downstream, read_upstream),
+                Next::Wait {
+                    read_downstream,
+                    read_upstream,
+                } => (read_downstream, read_upstream),
                 Next::Abort => {
                     self.upstream = None;
                     return;
@@ -91,6 +106,8 @@ impl Client {
                 }
             };
             let Some(upstream) = &self.upstream else { return };
+            // A client that keeps both sockets busy must not keep its worker from the others.
+            tokio::task::consume_budget().await;
             let down = interest(read_downstream, !self.session.to_downstream.is_empty());
             let up = interest(read_upstream, !self.session.to_upstream.is_empty());
             let (mut from_client, mut from_server) = (false, false);
@@ -98,6 +115,9 @@ impl Client {
                 ready = wait(&self.downstream, down) => from_client = ready,
                 ready = wait(upstream, up) => from_server = ready,
                 () = drain_begins(&mut draining), if !self.session.is_leaving() => self.session.leave(),
+                () = hung_up(&self.downstream), if !read_downstream && self.session.is_blocked() => {
+                    self.session.downstream_ended(self.shared.now());
+                }
             }
             // Both may be ready; a try costs little and saves a turn.
             if from_client && read_downstream {
@@ -112,19 +132,16 @@ impl Client {
     fn read_downstream(&mut self) {
         SCRATCH.with_borrow_mut(|scratch| match self.downstream.try_read(scratch) {
             Ok(0) => {
-                self.closed_by_client = true;
                 self.session.downstream_ended(self.shared.now());
             }
             Ok(len) => {
                 self.session.adopt(&self.shared.policy.load());
                 self.shared.moved(Side::Downstream, Direction::In, len);
-                self.session.receive_downstream(scratch.get(..len).unwrap_or_default(), self.shared.now());
+                self.session
+                    .receive_downstream(scratch.get(..len).unwrap_or_default(), self.shared.now());
             }
             Err(error) if would_block(&error) => {}
-            Err(_) => {
-                self.closed_by_client = true;
-                self.session.downstream_lost();
-            }
+            Err(_) => self.session.downstream_lost(),
         });
     }
 
@@ -134,7 +151,8 @@ impl Client {
             Ok(0) => self.session.upstream_ended(),
             Ok(len) => {
                 self.shared.moved(Side::Upstream, Direction::In, len);
-                self.session.receive_upstream(scratch.get(..len).unwrap_or_default(), self.shared.now());
+                self.session
+                    .receive_upstream(scratch.get(..len).unwrap_or_default(), self.shared.now());
             }
             Err(error) if would_block(&error) => {}
             Err(_) => self.session.upstream_ended(),
@@ -150,14 +168,13 @@ impl Client {
             if before == (0, 0) {
                 return;
             }
-            if let Some(upstream) = &self.upstream {
-                if let Moved::Gone = flush(upstream, &mut self.session.to_upstream) {
-                    // What the server still said is read first; its end of stream comes by itself.
-                    self.session.to_upstream.clear();
-                }
+            if let Some(upstream) = &self.upstream
+                && let Moved::Gone = flush(upstream, &mut self.session.to_upstream)
+            {
+                // What the server still said is read first; its end of stream comes by itself.
+                self.session.to_upstream.clear();
             }
             if let Moved::Gone = flush(&self.downstream, &mut self.session.to_downstream) {
-                self.closed_by_client = true;
                 return self.session.downstream_lost();
             }
             let after = (self.session.to_upstream.len(), self.session.to_downstream.len());
@@ -175,6 +192,8 @@ impl Client {
         for settled in self.session.settled.drain(..) {
             self.shared.settled(&settled);
         }
+        // An idle client keeps no room from its busy days.
+        self.session.settled.shrink_to(KEEP_SETTLED);
         if !self.session.events.is_empty() {
             self.shared.witnessed(&mut self.session.events);
         }
@@ -200,8 +219,18 @@ fn interest(read: bool, write: bool) -> Option<Interest> {
 async fn wait(stream: &Stream, interest: Option<Interest>) -> bool {
     match interest {
         // An error shows itself at the next read or write.
-        Some(interest) => stream.ready(interest).await.map_or(true, |ready| ready.is_readable() || ready.is_error()),
+        Some(interest) => stream
+            .ready(interest)
+            .await
+            .map_or(true, |ready| ready.is_readable() || ready.is_error()),
         None => std::future::pending().await,
+    }
+}
+
+/// Waits until the client has hung up, however much it has sent that nobody reads yet.
+async fn hung_up(stream: &Stream) {
+    while !stream.is_hung_up().await {
+        sleep(LOOK_AGAIN).await;
     }
 }
 

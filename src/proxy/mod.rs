@@ -119,8 +119,8 @@ impl Proxy {
     pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
         let Proxy { shared, listener, limits, admin, admin_host, token, drain } = self;
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
-        let _ = timeout(config.upstream.connect_timeout, first_contact(&shared, config)).await;
-        let following = tokio::spawn(follow_server(Arc::clone(&shared), config.clone()));
+        let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
+        let following = tokio::spawn(follow_server(Arc::clone(&shared)));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
         let mut ending = shared.draining.clone();
         let until_ended = async move { listener::drain_begins(&mut ending).await };
@@ -154,7 +154,7 @@ fn policy(config: &Config, features: Features) -> Policy {
         rules: config.compiled_rules(),
         prefix: config.records.prefix.as_str().into(),
         features,
-        mint: Box::new(|| Token(Uuid::new_v4())),
+        mint: Arc::new(|| Token(Uuid::new_v4())),
     }
 }
 
@@ -178,11 +178,11 @@ pub fn own(config: &Config) -> Handle {
     own::spawn(target, settings)
 }
 
-async fn first_contact(shared: &Shared, config: &Config) {
+async fn first_contact(shared: &Shared) {
     let mut state = shared.own.state();
     let _ = state.wait_for(|state| state.up || state.error.is_some()).await;
     let features = features(&state.borrow());
-    shared.policy.store(Arc::new(policy(config, features)));
+    shared.policy.rcu(|old| Arc::new(old.with(features)));
 }
 
 /// What the server has and asks for. One that refuses our own login asks clients for theirs.
@@ -192,7 +192,7 @@ fn features(state: &own::State) -> Features {
 }
 
 /// Notes whether the server is there and what it can do, at each connect anew.
-async fn follow_server(shared: Arc<Shared>, config: Config) {
+async fn follow_server(shared: Arc<Shared>) {
     let mut state = shared.own.state();
     loop {
         let (up, features) = {
@@ -206,7 +206,7 @@ async fn follow_server(shared: Arc<Shared>, config: Config) {
         };
         shared.metrics.upstream_up(up);
         if shared.policy.load().features != features {
-            shared.policy.store(Arc::new(policy(&config, features)));
+            shared.policy.rcu(|old| Arc::new(old.with(features)));
         }
         if state.changed().await.is_err() {
             return;

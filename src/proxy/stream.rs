@@ -36,9 +36,12 @@ impl Stream {
                 Place::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
             }
         };
-        timeout(limit, connecting)
-            .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"))))
+        timeout(limit, connecting).await.unwrap_or_else(|_| {
+            Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {limit:?}"),
+            ))
+        })
     }
 
     /// Makes the system look for a dead peer after `idle` of silence.
@@ -48,7 +51,10 @@ impl Stream {
     pub fn keep_alive(&self, idle: Duration) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => {
-                let probes = TcpKeepalive::new().with_time(idle).with_interval(idle / 4).with_retries(3);
+                let probes = TcpKeepalive::new()
+                    .with_time(idle)
+                    .with_interval(idle / 4)
+                    .with_retries(3);
                 SockRef::from(stream).set_tcp_keepalive(&probes)
             }
             Stream::Unix(_) => Ok(()),
@@ -63,6 +69,15 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.ready(interest).await,
             Stream::Unix(stream) => stream.ready(interest).await,
+        }
+    }
+
+    /// Whether the other side sends no more, though what it sent may not be read yet. Does not wait.
+    pub async fn is_hung_up(&self) -> bool {
+        tokio::select! {
+            biased;
+            ready = self.ready(Interest::READABLE) => ready.map_or(true, |ready| ready.is_read_closed()),
+            () = std::future::ready(()) => false,
         }
     }
 

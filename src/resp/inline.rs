@@ -1,12 +1,13 @@
 //! Splits an inline request (`SET lock:a "some value" NX`) into its arguments as the server does (`sdssplitargs` in
 //! its sds.c). Finds no line ends and knows no limits: the request scanner hands it one complete line.
 //!
-//! A line that servers split differently could carry a key past the lock rules, so it is refused here:
+//! A line that servers split differently could carry a key past the lock rules:
 //!
+//! - The byte 0xff: Valkey (9.1.2) drops it, quoted or not, Redis keeps it. Such a line must be sent on as an array, so
+//!   that there is one reading of it ([`is_ambiguous`]). Written as `"\xff"` it is an ordinary byte to both.
 //! - What stands behind a closing quote: Redis (measured on 7.0.15) refuses `"a"b` and reads `"a"\vb` as two arguments;
-//!   Valkey (9.1.2) reads one argument from either. A closing quote must be followed by a blank, a tab, a carriage
+//!   Valkey (9.1.2) reads one argument from either. It is refused here: a closing quote must be followed by a blank, a tab, a carriage
 //!   return or the end of the line.
-//! - The byte 0xff: Valkey (9.1.2) drops it, quoted or not. Written as `"\xff"` it is an ordinary byte to both.
 
 use memchr::memchr;
 
@@ -16,12 +17,14 @@ use super::args::Span;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unbalanced;
 
+/// Whether servers read the line differently, though each of them reads it.
+pub(super) fn is_ambiguous(line: &[u8]) -> bool {
+    memchr(0xff, line).is_some()
+}
+
 /// Appends the unescaped arguments of `line` to `text` and their places in it to `spans`. The line holds neither its
 /// own end nor a NUL byte. After an error both may hold a part of the arguments.
 pub(super) fn split(line: &[u8], text: &mut Vec<u8>, spans: &mut Vec<Span>) -> Result<(), Unbalanced> {
-    if memchr(0xff, line).is_some() {
-        return Err(Unbalanced);
-    }
     let mut rest = line;
     loop {
         rest = skip_blanks(rest);

@@ -11,7 +11,8 @@
 //! - A NUL byte in a header line makes Redis wait for 64 KB and then close; Valkey refuses it at once, and so does
 //!   this. In an inline line both wait, and so does this.
 //! - A line longer than 64 KB passes or fails on a server by the way it is cut into packets; here it always fails.
-//! - Inline arguments that touch a closing quote or hold a raw byte 0xff are refused: see `inline`.
+//! - Inline arguments that touch a closing quote are refused, a line with a raw byte 0xff is read as Redis reads it and
+//!   has to be sent on as an array ([`RequestScanner::ambiguous`]): see `inline`.
 
 mod line;
 mod verdict;
@@ -75,6 +76,7 @@ pub struct RequestScanner {
     announced: usize,
     missing: usize,
     inline: bool,
+    ambiguous: bool,
     spans: Vec<Span>,
     text: Vec<u8>,
     /// Bytes examined in all, so that a test can show that the work is linear.
@@ -101,6 +103,7 @@ impl RequestScanner {
             announced: 0,
             missing: 0,
             inline: false,
+            ambiguous: false,
             spans: Vec::new(),
             text: Vec::new(),
             #[cfg(test)]
@@ -186,6 +189,12 @@ impl RequestScanner {
         self.inline
     }
 
+    /// Whether the complete request is an inline one that servers read differently. Sent on as an array of the arguments
+    /// it has one reading only.
+    pub fn ambiguous(&self) -> bool {
+        self.ambiguous
+    }
+
     /// Makes the scanner stand before the next request and gives memory back that an unusual one took.
     pub fn next(&mut self) {
         self.stage = Stage::Start;
@@ -196,6 +205,7 @@ impl RequestScanner {
         self.announced = 0;
         self.missing = 0;
         self.inline = false;
+        self.ambiguous = false;
         self.spans.clear();
         self.text.clear();
         if self.spans.capacity() > KEPT_SPANS {
@@ -368,6 +378,7 @@ impl RequestScanner {
                 self.text.clear();
                 self.spans.clear();
                 inline::split(bare, &mut self.text, &mut self.spans).map_err(|_| RequestError::UnbalancedQuotes)?;
+                self.ambiguous = inline::is_ambiguous(bare);
                 self.pass(line.len() + 1);
                 Ok(Some(self.spans.len()))
             }

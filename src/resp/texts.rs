@@ -15,6 +15,8 @@ pub const LISTING_TOO_LONG: &str =
     "LOCKWARD the list of keys is too long to be filtered; use SCAN with a smaller COUNT";
 /// What the server itself says to `CLIENT MAINT_NOTIFICATIONS` where it does not know it: clients then go on without.
 pub const MAINT_NOTIFICATIONS: &str = "ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.";
+/// As the server says it to a client that has not logged in.
+pub const NOAUTH: &str = "NOAUTH Authentication required.";
 /// As Redis says it when its own limit is reached.
 pub const TOO_MANY_CLIENTS: &str = "ERR max number of clients reached";
 /// A refused overwrite; `%s` is the lock key, escaped. The lock scripts fill it in on the server.

@@ -1,6 +1,8 @@
 //! The way out: cuts the server's bytes into frames, pairs each with the request that it answers, and passes it on as
 //! that request asked. Frames that answer nobody (pushes, messages, monitor lines) pass beside the queue.
 
+use bytes::BytesMut;
+
 use super::acknowledge::Said;
 use super::pending::{Expect, Listing, Pending, Special};
 use super::{HOLD_LIMIT, Session, Settled, Stage, filter};
@@ -58,13 +60,14 @@ pub(super) struct Elements {
 
 impl Session {
     /// Takes what it can of `input` and returns how many bytes that were.
-    pub(super) fn take_answers(&mut self, input: &[u8], now: Time) -> usize {
+    /// Stops where `limit` bytes wait for the client.
+    pub(super) fn take_answers(&mut self, input: &[u8], limit: usize, now: Time) -> usize {
         if self.raw {
             self.to_downstream.extend_from_slice(input);
             return input.len();
         }
         let mut at = 0;
-        while at < input.len() && self.to_downstream.len() < super::BUFFER_LIMIT {
+        while at < input.len() && self.to_downstream.len() < limit {
             if matches!(self.stage, Stage::Ended { .. }) {
                 break;
             }
@@ -103,10 +106,19 @@ impl Session {
         }
     }
 
-    /// A listing too long to be kept is answered with an error; nothing of it has gone out yet.
+    /// A listing too long to be kept is answered with an error; nothing of it has gone out yet. An invalidation that
+    /// long becomes one of everything. (No acknowledgement is: it repeats one argument of the client.)
     fn overflow(&mut self) {
-        self.kept = bytes::BytesMut::new();
-        encode::error(&mut self.to_downstream, texts::LISTING_TOO_LONG.as_bytes());
+        self.kept = BytesMut::new();
+        if self.sink == Sink::Keep(Kept::Invalidation) {
+            filter::invalidate_all(self.identity.resp, &mut self.to_downstream);
+            self.sink = Sink::Drop(Whose::Nobody);
+            return;
+        }
+        let mut line = BytesMut::new();
+        encode::error(&mut line, texts::LISTING_TOO_LONG.as_bytes());
+        self.say(&line);
+        self.error = true;
         self.sink = Sink::Drop(Whose::Front);
     }
 
@@ -142,14 +154,19 @@ impl Session {
             match rest.get(1) {
                 None => return Begun::NeedMore,
                 // A monitor line begins with the time; `+OK` and the like do not.
-                Some(digit) if digit.is_ascii_digit() => return self.sink_to(Sink::Pass(Whose::Nobody), 0),
+                Some(digit) if digit.is_ascii_digit() => {
+                    let sink = if self.silence.hush() { Sink::Drop } else { Sink::Pass };
+                    return self.sink_to(sink(Whose::Nobody), 0);
+                }
                 Some(_) => {}
             }
         }
         self.error = matches!(kind, b'-' | b'!');
+        // Believed for this client alone: a script can answer anything.
+        self.asks_login |= self.error && rest.starts_with(b"-NOAUTH");
         match self.current() {
             None => self.sink_to(Sink::Pass(Whose::Nobody), 0),
-            Some(Expect::Forward) if !self.front_is_queued() => self.sink_to(Sink::Pass(Whose::Front), 0),
+            Some(Expect::Forward) if !self.front_is_queued() => self.pass(),
             Some(_) => self.begin_special(rest, now),
         }
     }
@@ -163,6 +180,8 @@ impl Session {
         };
         let filters = self.policy.rules.any_enforce();
         Some(match said {
+            // In the array of an EXEC a script's answer can look like one.
+            Said::Acknowledgement if !push && self.elements.is_some() && !self.awaits_acknowledgement() => None,
             Said::Acknowledgement => Some(Sink::Keep(Kept::Acknowledgement)),
             Said::Message if filters && !push => match filter::is_redirected_invalidation(rest) {
                 None => return None,
@@ -180,8 +199,27 @@ impl Session {
         Begun::Took(took)
     }
 
+    /// The answer to the front goes to the client as it is, unless the client wants to hear none.
+    pub(super) fn pass(&mut self) -> Begun {
+        let sink = if self.silence.hush() { Sink::Drop } else { Sink::Pass };
+        self.sink_to(sink(Whose::Front), 0)
+    }
+
+    /// Says something of our own to the client, unless it wants to hear nothing.
+    pub(super) fn say(&mut self, bytes: &[u8]) {
+        if !self.silence.hush() {
+            self.to_downstream.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether `+QUEUED` may be the answer to the front.
     pub(super) fn front_is_queued(&self) -> bool {
-        self.elements.is_none() && self.pending.front().is_some_and(|pending| pending.queued)
+        let queues = || {
+            self.pending
+                .front()
+                .is_some_and(|pending| !pending.bounds_transaction())
+        };
+        self.transaction.is_open() && self.elements.is_none() && queues()
     }
 
     fn finish_frame(&mut self, now: Time) {
@@ -190,6 +228,7 @@ impl Session {
             Sink::Pass(Whose::Front) | Sink::Drop(Whose::Front) => self.finish_front(now),
             Sink::Keep(kept) => self.finish_kept(kept, now),
         }
+        self.settle_unanswered();
     }
 
     fn finish_kept(&mut self, kept: Kept, now: Time) {
@@ -208,7 +247,9 @@ impl Session {
             }
             Kept::Listing(listing) => {
                 let rules = &self.policy.rules;
-                filter::listing(listing, &frame, |key| rules.is_record(key), &mut self.to_downstream);
+                if !self.silence.hush() {
+                    filter::listing(listing, &frame, |key| rules.is_record(key), &mut self.to_downstream);
+                }
                 self.finish_front(now);
             }
         }
@@ -229,17 +270,20 @@ impl Session {
             self.error = false;
             self.transaction = Default::default();
         }
-        if let Some(done) = self.pending.pop_front() {
+        if let Some(done) = self.pending.pop() {
             self.settle(&done, now);
         }
-        self.settle_unanswered();
+        if self.pending.is_empty() {
+            // Nothing is under way: what we believed of the server is what it has said.
+            self.in_transaction = self.transaction.is_open();
+        }
     }
 
     fn settle(&mut self, done: &Pending, now: Time) {
-        self.blocking -= usize::from(done.blocking);
         if matches!(&done.expect, Expect::Special(special) if matches!(**special, Special::Reconcile(_))) {
             return;
         }
+        self.silence.command_over();
         let micros = |from: Time| u32::try_from(now.since(from)).unwrap_or(u32::MAX);
         self.settled.push(Settled {
             command: done.command,
@@ -255,26 +299,17 @@ impl Session {
         if self.elements.is_some() || self.sink != Sink::Idle {
             return;
         }
-        while let Some(front) = self.pending.front_mut() {
-            let Expect::Special(special) = &mut front.expect else {
-                return;
-            };
-            match &mut **special {
-                Special::Local(bytes) => self.to_downstream.extend_from_slice(bytes),
-                Special::Unanswered(expect) => {
-                    let expect = std::mem::replace(expect, Expect::Forward);
-                    if front.queued {
-                        self.transaction.push(expect);
-                    } else {
-                        // EXEC and DISCARD without an answer end the transaction all the same.
-                        self.transaction = Default::default();
-                    }
+        while let Some(Expect::Special(special)) = self.pending.front().map(|pending| &pending.expect) {
+            match &**special {
+                Special::LastWords(bytes) => {
+                    let bytes = bytes.clone();
+                    self.say(&bytes);
                 }
+                Special::Blank => {}
                 _ => return,
             }
-            if let Some(done) = self.pending.pop_front() {
-                self.blocking -= usize::from(done.blocking);
-            }
+            self.pending.pop();
+            self.silence.command_over();
         }
     }
 }

@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 
 use super::pending::Listing;
-use crate::resp::{encode, frame as reply};
+use crate::resp::{Resp, encode, frame as reply};
 
 /// How the message that carries an invalidation in RESP2 begins.
 const REDIRECTED: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
@@ -63,6 +63,20 @@ pub(super) fn invalidation(frame: &[u8], hidden: impl Fn(&[u8]) -> bool, out: &m
         out.extend_from_slice(part);
     }
     out.extend_from_slice(&kept);
+}
+
+/// Appends an invalidation of everything, as the server sends it after FLUSHALL.
+pub(super) fn invalidate_all(resp: Resp, out: &mut BytesMut) {
+    match resp {
+        Resp::Two => {
+            out.extend_from_slice(REDIRECTED);
+            encode::null_array(out, resp);
+        }
+        Resp::Three => {
+            out.extend_from_slice(b">2\r\n$10\r\ninvalidate\r\n");
+            encode::null(out, resp);
+        }
+    }
 }
 
 fn names_any(keys: &[u8], hidden: &impl Fn(&[u8]) -> bool) -> bool {

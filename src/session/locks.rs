@@ -33,7 +33,7 @@ impl Session {
             let subjects = self.subjects(row, request, mode);
             return self.observe(row, request, subjects);
         }
-        if self.policy.features.login && !self.logged_in {
+        if self.asks_login && !self.logged_in {
             return self.probe_login(request);
         }
         let subjects = self.subjects(row, request, mode);
@@ -58,7 +58,7 @@ impl Session {
     /// A script of the client with lock keys among its keys: taken at its word, and the records brought in line.
     pub(super) fn script_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
         match self.strictest(row, request) {
-            Some(Mode::Enforce) if self.policy.features.login && !self.logged_in => self.probe_login(request),
+            Some(Mode::Enforce) if self.asks_login && !self.logged_in => self.probe_login(request),
             Some(Mode::Enforce) if !self.listens_only() => {
                 let subjects = self.subjects(row, request, Mode::Enforce);
                 self.self_checked(request, subjects)

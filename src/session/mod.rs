@@ -8,26 +8,31 @@
 
 mod acknowledge;
 mod answers;
+mod ending;
 mod filter;
 mod identity;
 mod locks;
 mod own_command;
 mod pending;
 mod policy;
+mod queue;
 mod requests;
+mod silence;
 mod special;
 mod state_commands;
 mod transaction;
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 
+pub use ending::Next;
 pub use identity::Peer;
 pub use pending::Notice;
 pub use policy::{Observed, Policy, Witnessed};
+pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
 
 use crate::command::CommandId;
 use crate::event::{ConnectionId, Time};
@@ -36,13 +41,12 @@ use crate::resp::request::RequestScanner;
 use acknowledge::Subscriptions;
 use answers::{Elements, Sink};
 use identity::Identity;
-use pending::Pending;
+use queue::Queue;
+use silence::Silence;
 use transaction::Transaction;
 
 /// Bytes waiting for one side, above which the other side is not read any more.
 pub const BUFFER_LIMIT: usize = 256 * 1024;
-/// Requests without an answer, above which the client is not read any more.
-pub const PENDING_LIMIT: usize = 1 << 20;
 /// Bytes of one request that may be held whole, as the server's `client-query-buffer-limit`.
 pub const REQUEST_LIMIT: usize = 1 << 30;
 /// Bytes of one answer that may be held whole to leave record keys out of it.
@@ -65,22 +69,6 @@ pub struct Settled {
     pub upstream_us: u32,
 }
 
-/// What the driver does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Wait for the sockets.
-    Wait {
-        /// Whether bytes from the client are welcome.
-        read_downstream: bool,
-        /// Whether bytes from the server are welcome.
-        read_upstream: bool,
-    },
-    /// Write what is left to the client, then close both.
-    Close,
-    /// Close the upstream connection at once, then both: a blocked command must not swallow an element.
-    Abort,
-}
-
 /// How far the client has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -90,6 +78,17 @@ enum Stage {
     Draining,
     /// Over.
     Ended { abort: bool },
+}
+
+/// What the client itself did to end the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClientEnd {
+    /// Nothing yet.
+    No,
+    /// It said QUIT and may still be heard.
+    Said,
+    /// It sends no more.
+    Silent,
 }
 
 /// One client: everything between its socket and the server's.
@@ -117,6 +116,8 @@ pub struct Session {
     gated: bool,
     /// No request is taken any more: QUIT was said, or the protocol broken.
     deaf: bool,
+    /// The client said QUIT, or sends no more.
+    client_ended: ClientEnd,
     /// A drain was asked for: no request begins any more.
     leaving: bool,
     // To the client.
@@ -124,22 +125,32 @@ pub struct Session {
     answers: BytesMut,
     sink: Sink,
     kept: BytesMut,
-    pending: VecDeque<Pending>,
-    blocking: usize,
+    pending: Queue,
+    silence: Silence,
+    /// When bytes of the server came last.
+    heard: Time,
     /// The answer under way is an error.
     error: bool,
     // Modes.
+    /// The server lets nobody in without a login, as far as is known.
+    asks_login: bool,
     logged_in: bool,
     raw: bool,
     monitoring: bool,
+    /// Always false: replies are left out on the way to the client, see [`Silence`].
     replies_off: bool,
+    /// Always false, likewise.
     skip_next: bool,
+    /// What is sent from here on will be queued, unless the server refused MULTI.
     in_transaction: bool,
+    /// Who the client is will change when EXEC comes.
+    identity_queued: bool,
+    /// The transaction as the server has confirmed it so far.
     transaction: Transaction,
     /// The EXEC array under way.
     elements: Option<Elements>,
     /// The lock keys that the client watches, and in which database.
-    watches: Vec<(u32, Bytes)>,
+    watches: BTreeSet<(u32, Bytes)>,
     subscriptions: Subscriptions,
 }
 
@@ -161,23 +172,27 @@ impl Session {
             streaming: false,
             gated: false,
             deaf: false,
+            client_ended: ClientEnd::No,
             leaving: false,
             replies: ReplyScanner::default(),
             answers: BytesMut::new(),
             sink: Sink::Idle,
             kept: BytesMut::new(),
-            pending: VecDeque::new(),
-            blocking: 0,
+            pending: Queue::default(),
+            silence: Silence::default(),
+            heard: Time::default(),
             error: false,
+            asks_login: false,
             logged_in: false,
             raw: false,
             monitoring: false,
             replies_off: false,
             skip_next: false,
             in_transaction: false,
+            identity_queued: false,
             transaction: Transaction::default(),
             elements: None,
-            watches: Vec::new(),
+            watches: BTreeSet::new(),
             subscriptions: Subscriptions::default(),
         };
         session.limits();
@@ -187,7 +202,8 @@ impl Session {
 
     /// The server's small limits hold until it has let the client in.
     fn limits(&mut self) {
-        self.scanner.set_authenticated(!self.policy.features.login || self.logged_in);
+        self.asks_login |= self.policy.features.login;
+        self.scanner.set_authenticated(!self.asks_login || self.logged_in);
     }
 
     /// Tells the shell who the client is, under the rules that ask for it.
@@ -214,12 +230,15 @@ impl Session {
         if !Arc::ptr_eq(&self.policy, policy) {
             self.policy = Arc::clone(policy);
             self.limits();
+            // Owners are known by the place of their rule, and the rules may have moved.
+            self.identity.forget_owners();
+            self.tell_owners();
         }
     }
 
     /// Takes bytes from the client. `now` is when they were read.
     pub fn receive_downstream(&mut self, bytes: &[u8], now: Time) {
-        if self.stage != Stage::Open {
+        if self.stage != Stage::Open || self.deaf {
             return;
         }
         if self.requests.is_empty() {
@@ -236,98 +255,21 @@ impl Session {
 
     /// Takes bytes from the server. `now` is when they were read.
     pub fn receive_upstream(&mut self, bytes: &[u8], now: Time) {
+        self.heard = now;
         if self.answers.is_empty() {
-            let used = self.take_answers(bytes, now);
+            let used = self.take_answers(bytes, BUFFER_LIMIT, now);
             self.answers.extend_from_slice(bytes.get(used..).unwrap_or_default());
         } else {
             self.answers.extend_from_slice(bytes);
-            self.advance_answers(now);
+            self.advance_answers(BUFFER_LIMIT, now);
         }
         self.advance_requests(now);
     }
 
     /// Goes on with what was held back, for example after a buffer was written out.
     pub fn advance(&mut self, now: Time) {
-        self.advance_answers(now);
+        self.advance_answers(BUFFER_LIMIT, now);
         self.advance_requests(now);
-    }
-
-    /// The client sends no more: end of stream. Answers due are still delivered, unless a command blocks.
-    pub fn downstream_ended(&mut self, now: Time) {
-        if self.stage == Stage::Open {
-            self.stage = Stage::Draining;
-            self.advance_requests(now);
-        }
-        if self.blocking > 0 {
-            self.end(true);
-        }
-    }
-
-    /// The client is gone: reset, or cannot be written to.
-    pub fn downstream_lost(&mut self) {
-        self.end(true);
-    }
-
-    /// The server closed or reset its side. What it sent before is still delivered.
-    pub fn upstream_ended(&mut self) {
-        // A cut-off answer goes out as it came: that is what a direct connection would show.
-        let rest = mem::take(&mut self.answers);
-        self.to_downstream.extend_from_slice(&rest);
-        self.end(false);
-    }
-
-    /// Asks for an end at the next command boundary. Blocked, subscribed and monitoring clients end at once.
-    pub fn leave(&mut self) {
-        self.leaving = true;
-    }
-
-    /// What the driver does next.
-    pub fn next(&self) -> Next {
-        match self.stage {
-            Stage::Ended { abort: true } => return Next::Abort,
-            Stage::Ended { abort: false } => return Next::Close,
-            Stage::Draining if self.is_settled() => return Next::Close,
-            Stage::Open if self.leaving && self.may_leave() => {
-                return if self.blocking > 0 { Next::Abort } else { Next::Close };
-            }
-            Stage::Open | Stage::Draining => {}
-        }
-        Next::Wait {
-            read_downstream: self.stage == Stage::Open
-                && !self.leaving_now()
-                && self.to_upstream.len() < BUFFER_LIMIT
-                && self.pending.len() < PENDING_LIMIT
-                && !(self.gated && self.requests.len() >= STREAM_FROM),
-            read_upstream: self.to_downstream.len() < BUFFER_LIMIT,
-        }
-    }
-
-    /// At a command boundary, with every answer delivered.
-    fn may_leave(&self) -> bool {
-        if self.blocking > 0 {
-            return true;
-        }
-        self.leaving_now() && self.is_settled()
-    }
-
-    /// Leaving, and no request is half sent and no transaction half queued.
-    fn leaving_now(&self) -> bool {
-        self.leaving && !self.streaming && !self.in_transaction
-    }
-
-    /// Whether [`Session::leave`] was called.
-    pub fn is_leaving(&self) -> bool {
-        self.leaving
-    }
-
-    fn is_settled(&self) -> bool {
-        self.pending.is_empty() && self.to_upstream.is_empty() && matches!(self.sink, Sink::Idle)
-    }
-
-    fn end(&mut self, abort: bool) {
-        if !matches!(self.stage, Stage::Ended { .. }) {
-            self.stage = Stage::Ended { abort };
-        }
     }
 
     fn advance_requests(&mut self, now: Time) {
@@ -341,12 +283,12 @@ impl Session {
         self.requests = if held.is_empty() { BytesMut::new() } else { held };
     }
 
-    fn advance_answers(&mut self, now: Time) {
+    fn advance_answers(&mut self, limit: usize, now: Time) {
         if self.answers.is_empty() {
             return;
         }
         let mut held = mem::take(&mut self.answers);
-        let used = self.take_answers(&held, now);
+        let used = self.take_answers(&held, limit, now);
         held.advance(used);
         self.answers = if held.is_empty() { BytesMut::new() } else { held };
     }

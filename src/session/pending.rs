@@ -8,6 +8,7 @@ use crate::event::{Owner, RuleIndex, Time};
 use crate::lock::call::Call;
 use crate::lock::observe::Observation;
 use crate::session::identity::Change;
+use crate::session::silence::Switch;
 
 /// One request that was sent, or answered out of turn, and whose answer has not left yet.
 pub(super) struct Pending {
@@ -17,14 +18,39 @@ pub(super) struct Pending {
     pub lock: bool,
     /// The answer may be long in coming: if the client leaves, the upstream connection goes at once.
     pub blocking: bool,
-    /// It was sent while a transaction was believed open: `+QUEUED` moves `expect` into the transaction.
-    pub queued: bool,
+    /// The answer may be long in coming unless a transaction queues the command.
+    pub waits: bool,
+    /// It was sent with an [`Expect::Special`]; `expect` itself changes while its answer is read.
+    pub special: bool,
+    /// The same, and that was a [`Special::Acknowledge`].
+    pub subscribes: bool,
     /// When the request was complete.
     pub received: Time,
     /// When it was sent on.
     pub sent: Time,
     /// How the answer is read.
     pub expect: Expect,
+}
+
+impl Pending {
+    pub(super) fn new(command: CommandId, expect: Expect, now: Time) -> Self {
+        Pending {
+            command,
+            lock: false,
+            blocking: false,
+            waits: false,
+            special: matches!(expect, Expect::Special(_)),
+            subscribes: matches!(&expect, Expect::Special(special) if matches!(**special, Special::Acknowledge(_))),
+            received: now,
+            sent: now,
+            expect,
+        }
+    }
+
+    /// Whether a transaction begins or ends with it.
+    pub(super) fn bounds_transaction(&self) -> bool {
+        matches!(&self.expect, Expect::Special(special) if !special.can_queue())
+    }
 }
 
 /// How an answer is read.
@@ -43,11 +69,13 @@ pub(super) enum Special {
     Reconcile(Box<Call>),
     /// Passed on; the observatory hears of it.
     Observed(Box<Observation>),
-    /// The answer is ours and waits for its turn; the server was not asked.
-    Local(Bytes),
-    /// No answer comes (`CLIENT REPLY OFF`, `SKIP`), but inside a transaction EXEC will count it.
-    Unanswered(Expect),
-    /// The server's answer is replaced by ours, an error only if `errors_too`.
+    /// Our last words to a client that broke the protocol wait for their turn; the server was not asked.
+    LastWords(Bytes),
+    /// An empty line, which answers nothing but counts as the command that `CLIENT REPLY SKIP` speaks of.
+    Blank,
+    /// The server's OK is to a question of ours: it would have said nothing to the client's own.
+    Mute,
+    /// The server's answer is replaced by ours, an error only if `errors_too`, and never that the client has to log in.
     Replace {
         /// Our answer.
         bytes: Bytes,
@@ -73,13 +101,8 @@ pub(super) enum Special {
     /// Our own PING, sent ahead to learn whether the server lets the client in: its refusal is the client's answer,
     /// and after its PONG the request is taken up again.
     LoginProbe(Bytes),
-    /// Our own `CLIENT REPLY ON`, sent ahead to learn whether the client may switch replies off.
-    ReplyProbe {
-        /// The client's request.
-        request: Bytes,
-        /// `OFF`; else `SKIP`.
-        off: bool,
-    },
+    /// `CLIENT REPLY`: `ON` as it came, or our own `ON` in place of `OFF` and `SKIP`.
+    Switch(Switch),
     /// Passed on; the shell is told if it is no error.
     Notice(Notice),
     /// `WATCH` or `UNWATCH`: passed on; the keeper is told of lock keys.

@@ -2,6 +2,7 @@
 //! Shared by all sessions, replaced as a whole.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::event::{Event, RuleIndex, Token};
 use crate::lock::call::Features;
@@ -18,7 +19,7 @@ pub struct Policy {
     /// What the server can do.
     pub features: Features,
     /// Draws a fresh owner token. Randomness lives in the shell.
-    pub mint: Box<dyn Fn() -> Token + Send + Sync>,
+    pub mint: Arc<dyn Fn() -> Token + Send + Sync>,
 }
 
 impl fmt::Debug for Policy {
@@ -31,6 +32,16 @@ impl fmt::Debug for Policy {
 }
 
 impl Policy {
+    /// The same policy for a server that can do this.
+    pub fn with(&self, features: Features) -> Policy {
+        Policy {
+            rules: self.rules.clone(),
+            prefix: self.prefix.clone(),
+            features,
+            mint: Arc::clone(&self.mint),
+        }
+    }
+
     /// The rules that ask whether their locks' owners are connected.
     pub(super) fn attentive_rules(&self) -> impl Iterator<Item = RuleIndex> + '_ {
         let attentive = |rule: &Rule| rule.mode == Mode::Enforce && (rule.renew || rule.release_on_disconnect);

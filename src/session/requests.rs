@@ -1,14 +1,14 @@
 //! The way in: requests are cut out of the client's bytes, looked at once, and sent on with a note of how their answer
 //! is to be read. Does not know what an answer looks like.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::pending::{Expect, Pending, Special};
-use super::{BUFFER_LIMIT, PENDING_LIMIT, STREAM_FROM, Session, Stage};
+use super::{BUFFER_LIMIT, STREAM_FROM, Session, Stage};
 use crate::command::{self, CommandId, Role, Row};
 use crate::event::Time;
-use crate::resp::request::{RequestError, Scanned};
-use crate::resp::{Args, texts, word};
+use crate::resp::request::{RequestError, RequestScanner, Scanned};
+use crate::resp::{Args, encode, texts, word};
 
 /// A request as it came, and what the table knows of it.
 pub(super) struct Request<'a> {
@@ -43,51 +43,18 @@ impl Session {
             if rest.is_empty() {
                 break;
             }
-            if self.raw {
+            let taken = if self.raw {
                 self.to_upstream.extend_from_slice(rest);
-                at = input.len();
+                rest.len()
+            } else if self.streaming {
+                self.stream_on(&mut scanner, rest, now)
+            } else {
+                self.take_next(&mut scanner, rest, now)
+            };
+            if taken == 0 {
                 break;
             }
-            if self.streaming {
-                match scanner.scan_stream(rest) {
-                    Ok(step) => {
-                        self.to_upstream
-                            .extend_from_slice(rest.get(..step.taken).unwrap_or_default());
-                        at += step.taken;
-                        if step.done {
-                            self.streaming = false;
-                            self.stamp_streamed(now);
-                            scanner.next();
-                        } else if step.taken == 0 {
-                            break;
-                        }
-                    }
-                    Err(error) => self.broken(&error, now),
-                }
-                continue;
-            }
-            match scanner.scan(rest) {
-                Ok(Scanned::NeedMore) => {
-                    at += self.begin_stream(&mut scanner, rest, now);
-                    break;
-                }
-                Ok(Scanned::Empty { len }) => {
-                    self.to_upstream.extend_from_slice(rest.get(..len).unwrap_or_default());
-                    at += len;
-                    scanner.next();
-                }
-                Ok(Scanned::Request { len }) => {
-                    let raw = rest.get(..len).unwrap_or_default();
-                    let taken = self.take_request(raw, scanner.args(raw), rest.len() > len, now);
-                    if taken == Taken::NotYet {
-                        self.gated = true;
-                        break;
-                    }
-                    at += len;
-                    scanner.next();
-                }
-                Err(error) => self.broken(&error, now),
-            }
+            at += taken;
         }
         self.scanner = scanner;
         at
@@ -99,7 +66,7 @@ impl Session {
             && !matches!(self.stage, Stage::Ended { .. })
             && self.accepts_requests()
             && self.to_upstream.len() < BUFFER_LIMIT
-            && self.pending.len() < PENDING_LIMIT
+            && self.pending.has_room()
     }
 
     /// Requests that came before the end of the stream still count; those behind a QUIT or an error do not.
@@ -107,13 +74,84 @@ impl Session {
         !self.deaf && (!self.leaving || self.streaming || self.in_transaction)
     }
 
+    /// Takes one request, or what may go on of it before it is complete. Returns the bytes taken; 0: it has to wait.
+    fn take_next(&mut self, scanner: &mut RequestScanner, rest: &[u8], now: Time) -> usize {
+        match scanner.scan(rest) {
+            Ok(Scanned::NeedMore) => self.begin_stream(scanner, rest, now),
+            Ok(Scanned::Empty { len }) => {
+                self.to_upstream.extend_from_slice(rest.get(..len).unwrap_or_default());
+                self.push(Pending::new(
+                    CommandId::OTHER,
+                    Expect::Special(Box::new(Special::Blank)),
+                    now,
+                ));
+                scanner.next();
+                len
+            }
+            Ok(Scanned::Request { len }) => {
+                let raw = rest.get(..len).unwrap_or_default();
+                let args = scanner.args(raw);
+                let taken = if scanner.ambiguous() {
+                    let mut array = BytesMut::new();
+                    encode::command(&mut array, args.iter().collect::<Vec<_>>());
+                    self.take_request(&array, args, rest.len() > len, now)
+                } else {
+                    self.take_request(raw, args, rest.len() > len, now)
+                };
+                if taken == Taken::NotYet {
+                    self.gated = true;
+                    return 0;
+                }
+                scanner.next();
+                len
+            }
+            Err(error) => {
+                self.broken(&error, now);
+                rest.len()
+            }
+        }
+    }
+
+    fn stream_on(&mut self, scanner: &mut RequestScanner, rest: &[u8], now: Time) -> usize {
+        match scanner.scan_stream(rest) {
+            Ok(step) => {
+                self.to_upstream
+                    .extend_from_slice(rest.get(..step.taken).unwrap_or_default());
+                if step.done {
+                    self.streaming = false;
+                    // A streamed request's time begins when its last byte came.
+                    self.stamp_youngest(now);
+                    scanner.next();
+                }
+                step.taken
+            }
+            Err(error) => {
+                self.broken_stream(&error);
+                rest.len()
+            }
+        }
+    }
+
     /// The client broke the protocol: it hears what the server would have said, after its answers due, and no more.
     fn broken(&mut self, error: &RequestError, now: Time) {
         if let Some(line) = error.reply() {
-            self.answer_locally(CommandId::OTHER, Bytes::copy_from_slice(line.as_ref()), now);
+            let words = Special::LastWords(Bytes::copy_from_slice(line.as_ref()));
+            self.push(Pending::new(CommandId::OTHER, Expect::Special(Box::new(words)), now));
         }
-        self.deaf = true;
-        self.stage = Stage::Draining;
+        self.turn_deaf();
+    }
+
+    /// The same in the middle of a request that the server has the beginning of. It waits for the line of the next
+    /// argument; what the client sent there must not reach it, in case it reads it more kindly than we do.
+    fn broken_stream(&mut self, error: &RequestError) {
+        self.streaming = false;
+        self.to_upstream.extend_from_slice(b"!\r\n");
+        let bytes = Bytes::copy_from_slice(error.reply().unwrap_or_default().as_ref());
+        if let Some(youngest) = self.pending.youngest_mut() {
+            let errors_too = true;
+            youngest.expect = Expect::Special(Box::new(Special::Replace { bytes, errors_too }));
+        }
+        self.turn_deaf();
     }
 
     fn take_request(&mut self, raw: &[u8], args: Args<'_>, more: bool, now: Time) -> Taken {
@@ -123,13 +161,20 @@ impl Session {
             return Taken::Yes;
         };
         let (id, row) = command::lookup(word(name));
-        let request = Request { raw, args, id, more, now };
+        let request = Request {
+            raw,
+            args,
+            id,
+            more,
+            now,
+        };
         if memchr::memchr(0, name).is_some() {
             // Some such names run as the command before the NUL byte, most as none: nobody could tell which reply is due.
             return self.refuse(&request, texts::NAME_WITH_NUL);
         }
         match row {
-            Some(row) if command::arity_ok(row, args.len()) => self.dispatch(row, &request),
+            // EXEC ends a transaction even if the server does not like its arguments.
+            Some(row) if command::arity_ok(row, args.len()) || row.role == Role::Exec => self.dispatch(row, &request),
             // Unknown to us, or wrong: the server knows what to say.
             _ => self.forward(&request, false),
         }
@@ -141,7 +186,7 @@ impl Session {
         }
         match row.role {
             Role::Forward => self.forward(request, false),
-            Role::Blocking => self.forward(request, !self.in_transaction && command::may_wait(row, request.args)),
+            Role::Blocking => self.blocking_command(row, request),
             Role::Lock(_) => self.lock_command(row, request),
             Role::Eval => self.script_command(row, request),
             Role::Keys | Role::Scan => self.listing(row.role, request),
@@ -153,7 +198,7 @@ impl Session {
             Role::Client => self.client_command(request),
             Role::Script => self.script_admin(request),
             Role::Flush | Role::SwapDb => self.flush(request),
-            Role::Monitor => self.special(request, Special::Monitor),
+            Role::Monitor => self.monitor(request),
             Role::Quit => self.quit(request),
             Role::Replication => self.replication(request),
             Role::Lockward => self.own_command(request),
@@ -181,75 +226,64 @@ impl Session {
         Taken::Yes
     }
 
+    /// Inside a transaction nothing blocks; unless the server has refused the transaction.
+    fn blocking_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
+        let waits = command::may_wait(row, request.args);
+        self.to_upstream.extend_from_slice(request.raw);
+        self.push(Pending {
+            waits,
+            blocking: waits && !self.in_transaction,
+            ..Pending::new(request.id, Expect::Forward, request.now)
+        });
+        Taken::Yes
+    }
+
     /// Notes what the answer to a request that was just sent will be.
     pub(super) fn expect(&mut self, request: &Request<'_>, expect: Expect, blocking: bool, lock: bool) {
-        let mut expect = expect;
-        if std::mem::take(&mut self.skip_next) || self.replies_off {
-            if !self.in_transaction {
-                return;
-            }
-            expect = Expect::Special(Box::new(Special::Unanswered(expect)));
-        }
-        self.blocking += usize::from(blocking);
-        let queued = self.in_transaction && !matches!(&expect, Expect::Special(s) if !s.can_queue());
-        self.pending.push_back(Pending {
-            command: request.id,
+        self.push(Pending {
             lock,
             blocking,
-            queued,
-            received: request.now,
-            sent: request.now,
-            expect,
+            ..Pending::new(request.id, expect, request.now)
         });
+    }
+
+    fn push(&mut self, pending: Pending) {
+        self.pending.push(pending);
         self.settle_unanswered();
     }
 
-    /// Answers by ourselves, in turn.
-    pub(super) fn answer_locally(&mut self, id: CommandId, bytes: Bytes, now: Time) {
-        if std::mem::take(&mut self.skip_next) || self.replies_off {
-            return;
-        }
-        let expect = Expect::Special(Box::new(Special::Local(bytes)));
-        self.pending.push_back(Pending {
-            command: id,
-            lock: false,
-            blocking: false,
-            queued: false,
-            received: now,
-            sent: now,
-            expect,
-        });
-        self.settle_unanswered();
-    }
-
-    /// Refuses a request with an error of ours. Inside a transaction the server is made to fail too, so that EXEC
-    /// aborts as it would after an error of its own.
+    /// Refuses a request with an error of ours, in its turn. The server is asked something harmless in its place, so
+    /// that a client that has not logged in is told that first. Inside a transaction it is asked something that it
+    /// refuses too, so that EXEC aborts as it would after an error of its own.
     pub(super) fn refuse(&mut self, request: &Request<'_>, text: &str) -> Taken {
-        let mut line = bytes::BytesMut::new();
-        crate::resp::encode::error(&mut line, text.as_bytes());
-        if self.in_transaction {
-            // No server knows such a command, so none queues it.
-            crate::resp::encode::command(&mut self.to_upstream, [b"LOCKWARD.REFUSED".as_slice()]);
-            let special = Special::Replace {
-                bytes: line.freeze(),
-                errors_too: true,
-            };
-            self.expect(request, Expect::Special(Box::new(special)), false, false);
+        let mut line = BytesMut::new();
+        encode::error(&mut line, text.as_bytes());
+        // No server knows the second one, so none queues it.
+        let asked: &[u8] = if self.in_transaction {
+            b"LOCKWARD.REFUSED"
         } else {
-            self.answer_locally(request.id, line.freeze(), request.now);
-        }
+            b"PING"
+        };
+        encode::command(&mut self.to_upstream, [asked]);
+        let special = Special::Replace {
+            bytes: line.freeze(),
+            errors_too: true,
+        };
+        self.expect(request, Expect::Special(Box::new(special)), false, false);
         Taken::Yes
     }
 
     /// Begins to stream a long request whose keys are known and concern nobody. Returns the bytes taken.
-    fn begin_stream(&mut self, scanner: &mut crate::resp::request::RequestScanner, rest: &[u8], now: Time) -> usize {
+    fn begin_stream(&mut self, scanner: &mut RequestScanner, rest: &[u8], now: Time) -> usize {
         if rest.len() < STREAM_FROM || scanner.inline() {
             return 0;
         }
         let args = scanner.args(rest);
         let Some(name) = args.get(0) else { return 0 };
         let (id, row) = command::lookup(name);
-        let Some(row) = row.filter(|_| memchr::memchr(0, name).is_none()) else { return 0 };
+        let Some(row) = row.filter(|_| memchr::memchr(0, name).is_none()) else {
+            return 0;
+        };
         let plain = matches!(row.role, Role::Forward | Role::Lock(_));
         if !plain || !command::early(row, args, scanner.announced()) || self.concerns_us(row, args) {
             return 0;
@@ -277,13 +311,5 @@ impl Session {
         command::keys(row, args)
             .filter_map(|index| args.get(index))
             .any(|key| rules.is_record(key) || rules.find(key).is_some())
-    }
-
-    /// A streamed request's time begins when its last byte came.
-    fn stamp_streamed(&mut self, now: Time) {
-        if let Some(last) = self.pending.back_mut() {
-            last.received = now;
-            last.sent = now;
-        }
     }
 }

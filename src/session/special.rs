@@ -4,11 +4,13 @@ use bytes::{Bytes, BytesMut};
 
 use super::answers::{Begun, Elements, Sink, Whose};
 use super::pending::{Expect, Notice, Script, Special};
+use super::silence::Switch;
+use super::transaction::Transaction;
 use super::{Session, answers::Kept, locks};
 use crate::event::Time;
 use crate::lock::call::{Answer, Call};
 use crate::lock::observe::Reply;
-use crate::resp::{encode, texts};
+use crate::resp::{Resp, encode, texts};
 use crate::session::identity::Change;
 use crate::session::policy::Observed;
 
@@ -22,11 +24,10 @@ impl Special {
             Special::Multi
             | Special::Exec
             | Special::Discard
-            | Special::Local(_)
-            | Special::ReplyProbe { .. }
+            | Special::LastWords(_)
+            | Special::Blank
             | Special::LoginProbe(_) => false,
             Special::Identity(change) => !matches!(change, Change::Reset),
-            Special::Unanswered(Expect::Special(inner)) => inner.can_queue(),
             _ => true,
         }
     }
@@ -55,7 +56,7 @@ impl Session {
             return self.sink_to(Sink::Pass(Whose::Nobody), 0);
         };
         match std::mem::replace(expect, Expect::Forward) {
-            Expect::Forward => self.sink_to(Sink::Pass(Whose::Front), 0),
+            Expect::Forward => self.pass(),
             Expect::Special(special) => self.read_special(*special, line, rest, now),
         }
     }
@@ -67,14 +68,12 @@ impl Session {
         let expect = std::mem::replace(expect, Expect::Forward);
         let ours = matches!(&expect, Expect::Special(special) if matches!(**special, Special::Reconcile(_)));
         self.transaction.push(expect);
-        self.sink_to(
-            if ours {
-                Sink::Drop(Whose::Front)
-            } else {
-                Sink::Pass(Whose::Front)
-            },
-            0,
-        )
+        if ours { self.drop_front() } else { self.pass() }
+    }
+
+    /// The answer to the front goes nowhere.
+    fn drop_front(&mut self) -> Begun {
+        self.sink_to(Sink::Drop(Whose::Front), 0)
     }
 
     fn read_special(&mut self, special: Special, line: &[u8], rest: &[u8], now: Time) -> Begun {
@@ -85,33 +84,21 @@ impl Session {
             Special::Filter(listing) if line.first() == Some(&b'*') => {
                 return self.sink_to(Sink::Keep(Kept::Listing(listing)), 0);
             }
-            Special::Replace { bytes, errors_too } if errors_too || !self.error => {
-                self.to_downstream.extend_from_slice(&bytes);
-                self.error |= errors_too;
-                return self.sink_to(Sink::Drop(Whose::Front), 0);
-            }
-            Special::ReplyProbe { request, off } if !self.error => {
-                self.to_upstream.extend_from_slice(&request);
-                self.replies_off = off;
-                self.skip_next = !off;
-                return self.sink_to(Sink::Drop(Whose::Front), 0);
-            }
-            Special::LoginProbe(request) if !self.error => {
-                self.logged_in = true;
-                self.limits();
-                // Nothing behind it was looked at: the gate is closed until this answer is dealt with.
-                let behind = std::mem::replace(&mut self.requests, BytesMut::from(&request[..]));
-                self.requests.extend_from_slice(&behind);
-                return self.sink_to(Sink::Drop(Whose::Front), 0);
-            }
+            Special::Replace { bytes, errors_too } => return self.read_replaced(&bytes, errors_too, line),
+            Special::Switch(switch) if line == b"+OK" => return self.read_switch(switch),
+            Special::LoginProbe(request) if !self.error => return self.let_in(&request),
             Special::Observed(observation) => {
                 self.observed.push(Observed {
                     observation,
                     reply: observe_reply(line),
                 });
             }
-            Special::Multi => self.read_multi(line),
+            Special::Multi => self.read_multi(),
+            Special::Identity(change) if self.error => self.refused(&change, line),
             _ if self.error => {}
+            Special::Mute => return self.drop_front(),
+            // A server whose MULTI has another name; we cannot know.
+            Special::Identity(_) if line == b"+QUEUED" => {}
             Special::Identity(change) => self.change(change),
             Special::Discard => self.transaction_over(),
             Special::Monitor => self.monitoring = true,
@@ -120,24 +107,55 @@ impl Session {
             Special::Watch(keys) => self.watching(keys),
             Special::Acknowledge(_)
             | Special::Filter(_)
-            | Special::Replace { .. }
-            | Special::ReplyProbe { .. }
+            | Special::Switch(_)
             | Special::LoginProbe(_)
-            | Special::Local(_)
-            | Special::Unanswered(_) => {}
+            | Special::LastWords(_)
+            | Special::Blank => {}
         }
-        self.sink_to(Sink::Pass(Whose::Front), 0)
+        self.pass()
+    }
+
+    fn read_replaced(&mut self, bytes: &[u8], errors_too: bool, line: &[u8]) -> Begun {
+        if line.starts_with(b"-NOAUTH") || (self.error && !errors_too) {
+            return self.pass();
+        }
+        self.error = bytes.first() == Some(&b'-');
+        self.say(bytes);
+        self.drop_front()
+    }
+
+    /// The server lets the client in, so its request is taken up again. Nothing behind it was looked at: the gate is
+    /// closed until this answer is dealt with.
+    fn let_in(&mut self, request: &[u8]) -> Begun {
+        self.logged_in = true;
+        self.limits();
+        let behind = std::mem::replace(&mut self.requests, BytesMut::from(request));
+        self.requests.extend_from_slice(&behind);
+        self.drop_front()
+    }
+
+    /// Only `ON` has an answer of its own.
+    fn read_switch(&mut self, switch: Switch) -> Begun {
+        self.silence.switch(switch);
+        if switch == Switch::On {
+            self.pass()
+        } else {
+            self.drop_front()
+        }
     }
 
     /// A lock script answered: its report is read and taken off, the rest is the client's own answer.
     fn read_script(&mut self, script: Script, line: &[u8], rest: &[u8], now: Time) -> Begun {
         let Script { call, sent_as_sha } = script;
         if line == b"*2" {
-            let Some((report, len)) = report(rest, line.len() + 2) else {
+            let found = report(rest, line.len() + 2);
+            let Some((report, len, kind)) = found.and_then(|(report, len)| Some((report, len, *rest.get(len)?))) else {
                 return self.put_back(Special::Script(Script { call, sent_as_sha }));
             };
             self.witness(&call, Answer::Reported(report), now);
-            return self.sink_to(Sink::Pass(Whose::Front), len);
+            self.error = matches!(kind, b'-' | b'!');
+            self.pass();
+            return Begun::Took(len);
         }
         if line.starts_with(b"-NOSCRIPT")
             && let Some(sent) = sent_as_sha
@@ -151,14 +169,20 @@ impl Session {
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
-        if line.starts_with(b"-NOPERM") {
-            encode::error(
-                &mut self.to_downstream,
-                texts::noperm(line.get(1..).unwrap_or_default()).as_bytes(),
-            );
-            return self.sink_to(Sink::Drop(Whose::Front), 0);
+        if line.starts_with(b"-ERR Protocol error: unauthenticated") {
+            // The server asks for a login since a moment ago, and closes over the length of our script: say the cause.
+            let mut said = BytesMut::new();
+            encode::error(&mut said, texts::NOAUTH.as_bytes());
+            self.say(&said);
+            return self.drop_front();
         }
-        self.sink_to(Sink::Pass(Whose::Front), 0)
+        if line.starts_with(b"-NOPERM") {
+            let mut said = BytesMut::new();
+            encode::error(&mut said, texts::noperm(line.get(1..).unwrap_or_default()).as_bytes());
+            self.say(&said);
+            return self.drop_front();
+        }
+        self.pass()
     }
 
     fn read_reconcile(&mut self, call: Box<Call>, line: &[u8], rest: &[u8], now: Time) -> Begun {
@@ -169,7 +193,7 @@ impl Session {
             self.witness(&call, Answer::Reported(report), now);
         }
         self.put_back(Special::Reconcile(call));
-        self.sink_to(Sink::Drop(Whose::Front), 0)
+        self.drop_front()
     }
 
     /// The frame cannot be read yet, or is read once more.
@@ -180,14 +204,14 @@ impl Session {
         Begun::NeedMore
     }
 
-    fn read_multi(&mut self, line: &[u8]) {
+    fn read_multi(&mut self) {
         if !self.error {
-            self.transaction = Default::default();
+            self.transaction = Transaction::opened();
             self.logged_in = true;
             self.limits();
-        } else if !line.starts_with(b"-ERR MULTI calls can not be nested") {
-            // Refused: what follows is not queued.
-            self.in_transaction = false;
+        } else if !self.transaction.is_open() {
+            // Refused, and not for being the second: what follows is not queued.
+            self.pending.unqueue();
         }
     }
 
@@ -198,17 +222,24 @@ impl Session {
                 .and_then(|text| text.parse::<u64>().ok()),
             _ => None,
         };
-        self.watches_over();
-        let Some(total) = total.filter(|_| !self.transaction.is_plain()) else {
-            self.transaction_over();
-            return self.sink_to(Sink::Pass(Whose::Front), 0);
+        if !line.starts_with(b"-ERR EXEC without MULTI") {
+            self.watches_over();
+        }
+        // Redis 7.0 puts messages that the transaction sends to its own client between the elements.
+        let between = self.identity.resp == Resp::Three && self.subscriptions.any();
+        let plain = self.transaction.is_plain() && !between;
+        let Some(total) = total.filter(|total| !plain && *total > 0) else {
+            self.transaction = Transaction::default();
+            return self.pass();
         };
-        if total != self.transaction.count() || total == 0 {
+        if total != self.transaction.count() {
             // The server and we disagree on what was queued: nothing can be paired any more.
             self.end(false);
             return Begun::NeedMore;
         }
-        encode::array(&mut self.to_downstream, (total - self.transaction.swallowed()) as usize);
+        if !self.silence.hush() {
+            encode::array(&mut self.to_downstream, (total - self.transaction.swallowed()) as usize);
+        }
         let current = self.transaction.take(0).map_or(Expect::Forward, Expect::Special);
         self.elements = Some(Elements {
             position: 0,
@@ -222,7 +253,6 @@ impl Session {
     fn begin_raw(&mut self, rest: &[u8]) -> Begun {
         self.raw = true;
         self.pending.clear();
-        self.blocking = 0;
         self.to_downstream.extend_from_slice(rest);
         Begun::Took(rest.len())
     }
@@ -236,6 +266,7 @@ impl Session {
         if matches!(change, Change::Reset) {
             self.monitoring = false;
             self.subscriptions = Default::default();
+            self.silence.reset();
             self.transaction_over();
         }
         match &change {
@@ -248,6 +279,13 @@ impl Session {
         self.tell_owners();
     }
 
+    fn refused(&mut self, change: &Change, line: &[u8]) {
+        if change.leaves_doubt(line) {
+            self.identity.doubt();
+            self.tell_owners();
+        }
+    }
+
     /// Keys given: the client watches them. None given: it watches nothing any more.
     fn watching(&mut self, keys: Vec<Bytes>) {
         if keys.is_empty() {
@@ -255,12 +293,10 @@ impl Session {
         }
         let database = self.identity.database;
         for key in keys {
-            self.notices.push(Notice::Watching {
-                database,
-                key: key.clone(),
-                on: true,
-            });
-            self.watches.push((database, key));
+            if self.watches.insert((database, key.clone())) {
+                let on = true;
+                self.notices.push(Notice::Watching { database, key, on });
+            }
         }
     }
 

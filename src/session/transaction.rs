@@ -11,6 +11,8 @@ use crate::command::Role;
 /// What the server has queued.
 #[derive(Default)]
 pub(super) struct Transaction {
+    /// The server has agreed to MULTI, and queues.
+    open: bool,
     /// How many commands.
     count: u64,
     /// Those that are not read as they are, by position.
@@ -18,6 +20,17 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
+    pub(super) fn opened() -> Self {
+        Transaction {
+            open: true,
+            ..Transaction::default()
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     pub(super) fn push(&mut self, expect: Expect) {
         if let Expect::Special(special) = expect {
             self.specials.push_back((self.count, special));
@@ -55,6 +68,7 @@ impl Session {
         self.to_upstream.extend_from_slice(request.raw);
         self.expect(request, Expect::Special(Box::new(Special::Multi)), false, false);
         self.in_transaction = true;
+        self.identity_queued = false;
         Taken::Yes
     }
 
@@ -67,6 +81,8 @@ impl Session {
         self.to_upstream.extend_from_slice(request.raw);
         self.expect(request, Expect::Special(Box::new(special)), false, false);
         self.in_transaction = false;
+        // Who the client is decides what becomes of everything behind.
+        self.gated |= std::mem::take(&mut self.identity_queued) && role == Role::Exec;
         Taken::Yes
     }
 }

@@ -66,7 +66,7 @@ def expiry():
 
 def context_manager():
     def inside():
-        with client.lock("lock:with:held", timeout=30, blocking_timeout=0.2):
+        with client.lock("lock:with", timeout=30, blocking_timeout=0.2):
             return other.lock("lock:with", timeout=5).acquire(blocking=False)
 
     def lost():

@@ -1,3 +1,5 @@
+//! Tests of what a client asks for about its own connection.
+
 use super::*;
 use crate::command::sample::Sample;
 

@@ -1,3 +1,5 @@
+//! Tests of where the keys stand, hostile arguments included.
+
 use proptest::prelude::*;
 
 use super::*;

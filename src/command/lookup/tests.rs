@@ -1,3 +1,5 @@
+//! Tests of finding a row by its name.
+
 use super::*;
 use crate::command::row::{Keys, arity_ok};
 

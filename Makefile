@@ -1,0 +1,58 @@
+# What people do with this tree every day. `make` alone lists it.
+
+RELEASE := $(or $(CARGO_TARGET_DIR),target)/release/lockward
+JOBS ?= 4
+SEEDS ?= 1000
+# Which Redis and Valkey the tests use; scripts/get-server finds or fetches one when a target needs it.
+REDIS = $$(scripts/get-server redis)
+VALKEY = $$(scripts/get-server valkey)
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check wire clients transparency limits demo bench sim clean
+
+help: ## list what can be made
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## start lockward on port 6380, with a server of its own behind it
+	@scripts/get-server any >/dev/null
+	exec $(RELEASE) --with-server
+
+build: ## build the release program
+	cargo build --release --locked
+
+test: ## everything: unit and integration tests on Redis and Valkey, scenarios, transparency, limits, client libraries
+	scripts/test
+
+check: ## the quick look before a commit: format, lints, tests
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	LOCKWARD_TEST_REDIS=$(REDIS) LOCKWARD_TEST_VALKEY=$(VALKEY) cargo test --locked
+
+wire: build ## the wire scenarios on both servers
+	tests/wire/run.py --jobs $(JOBS) --proxy $(RELEASE) --server $(REDIS)
+	tests/wire/run.py --jobs $(JOBS) --proxy $(RELEASE) --server $(VALKEY)
+
+clients: build ## redis-py, python-redis-lock, ioredis and redlock, directly and through lockward
+	tests/clients/run.py --proxy $(RELEASE) --server $(REDIS)
+	tests/clients/run.py --proxy $(RELEASE) --server $(VALKEY)
+
+transparency: build ## the same bytes directly and through lockward
+	tests/checks/transparency.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/transparency.py --proxy $(RELEASE) --server $(VALKEY)
+
+limits: build ## a crash with locks held, idle connections, clients that do not read
+	tests/checks/limits.py --proxy $(RELEASE) --server $(REDIS)
+
+demo: build ## the founding bug, on the server and through lockward
+	@scripts/get-server any >/dev/null
+	$(RELEASE) demo
+
+bench: ## the benchmarks
+	LOCKWARD_TEST_REDIS=$(REDIS) cargo bench --locked
+
+sim: ## the simulator with more seeds: make sim SEEDS=5000
+	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture
+
+clean: ## remove what was built and fetched
+	cargo clean
+	rm -rf .cache

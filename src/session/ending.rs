@@ -1,0 +1,162 @@
+//! How a session ends: who may still be heard, when everything due has been delivered, what the driver does next. Takes
+//! no request and reads no answer.
+
+use std::mem;
+
+use super::answers::{Kept, Sink};
+use super::pending::{Expect, Special};
+use super::{BUFFER_LIMIT, ClientEnd, STREAM_FROM, Session, Stage};
+use crate::event::Time;
+
+/// What the driver does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Wait for the sockets.
+    Wait {
+        /// Whether bytes from the client are welcome.
+        read_downstream: bool,
+        /// Whether bytes from the server are welcome.
+        read_upstream: bool,
+    },
+    /// Write what is left to the client, then close both.
+    Close,
+    /// Close the upstream connection at once, then both: a blocked command must not swallow an element.
+    Abort,
+}
+
+impl Session {
+    /// The client sends no more: end of stream. Answers due are still delivered, unless a command blocks.
+    pub fn downstream_ended(&mut self, now: Time) {
+        self.client_ended = ClientEnd::Silent;
+        if self.stage == Stage::Open {
+            self.stage = Stage::Draining;
+            self.advance_requests(now);
+        }
+        if mem::take(&mut self.streaming) {
+            // The rest of that request will never come, so the server will never answer it.
+            self.pending.pop_youngest();
+        }
+        if self.pending.blocks() {
+            self.end(true);
+        }
+    }
+
+    /// The client is gone: reset, or cannot be written to.
+    pub fn downstream_lost(&mut self) {
+        self.client_ended = ClientEnd::Silent;
+        self.end(true);
+    }
+
+    /// The server closed or reset its side. What it sent before is still delivered.
+    pub fn upstream_ended(&mut self) {
+        // Everything now, however much waits for the client already: nothing will follow.
+        self.advance_answers(usize::MAX, self.heard);
+        let rest = mem::take(&mut self.answers);
+        let kept = mem::take(&mut self.kept);
+        // A cut-off answer goes out as it came: that is what a direct connection would show. Not so if it is to a
+        // question of ours, or may name record keys.
+        let shown = match self.sink {
+            Sink::Idle => !self.silence.hush() && !self.is_ours(),
+            Sink::Pass(_) | Sink::Keep(Kept::Acknowledgement) => true,
+            Sink::Drop(_) | Sink::Keep(Kept::Invalidation | Kept::Listing(_)) => false,
+        };
+        if shown {
+            self.to_downstream.extend_from_slice(&kept);
+            self.to_downstream.extend_from_slice(&rest);
+        }
+        self.end(false);
+    }
+
+    /// Whether the next answer is not, or not all, meant for the client.
+    fn is_ours(&self) -> bool {
+        let Some(Expect::Special(special)) = self.current() else {
+            return false;
+        };
+        matches!(
+            **special,
+            Special::Script(_) | Special::Reconcile(_) | Special::Replace { .. } | Special::Switch(_) | Special::Mute
+        )
+    }
+
+    /// Asks for an end at the next command boundary. Blocked, subscribed and monitoring clients end at once.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+    }
+
+    /// Whether [`Session::leave`] was called.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// Whether the client wanted the end: it said QUIT, or sends no more.
+    pub fn was_ended_by_client(&self) -> bool {
+        self.client_ended != ClientEnd::No
+    }
+
+    /// Whether a command is under way that may wait for ever, so that a client that hangs up must be noticed even while
+    /// nothing is read from it.
+    pub fn is_blocked(&self) -> bool {
+        self.pending.blocks()
+    }
+
+    /// What the driver does next.
+    pub fn next(&self) -> Next {
+        let blocks = self.pending.blocks();
+        match self.stage {
+            Stage::Ended { abort: true } => return Next::Abort,
+            Stage::Ended { abort: false } => return Next::Close,
+            // It may have begun to block only now: what came before it had to be answered first.
+            Stage::Draining if blocks && self.client_ended == ClientEnd::Silent => return Next::Abort,
+            Stage::Draining if self.is_settled() => return Next::Close,
+            Stage::Open | Stage::Draining if self.leaving && blocks => return Next::Abort,
+            Stage::Open if self.leaving_now() && self.is_settled() => return Next::Close,
+            Stage::Open | Stage::Draining => {}
+        }
+        Next::Wait {
+            read_downstream: self.hears(),
+            read_upstream: self.to_downstream.len() < BUFFER_LIMIT,
+        }
+    }
+
+    /// Whether bytes from the client are welcome. Those of a client that may say nothing more are thrown away, but its
+    /// end must be noticed.
+    fn hears(&self) -> bool {
+        if self.client_ended == ClientEnd::Silent {
+            return false;
+        }
+        self.deaf
+            || (!self.leaving_now()
+                && self.to_upstream.len() < BUFFER_LIMIT
+                && self.pending.has_room()
+                && !(self.gated && self.requests.len() >= STREAM_FROM))
+    }
+
+    /// Leaving, and no request is half sent and no transaction half queued.
+    fn leaving_now(&self) -> bool {
+        self.leaving && !self.streaming && !self.in_transaction
+    }
+
+    fn is_settled(&self) -> bool {
+        self.pending.is_empty() && self.to_upstream.is_empty() && matches!(self.sink, Sink::Idle)
+    }
+
+    pub(super) fn end(&mut self, abort: bool) {
+        if !matches!(self.stage, Stage::Ended { .. }) {
+            self.stage = Stage::Ended { abort };
+        }
+    }
+
+    /// Takes no request any more; what was sent is still answered.
+    pub(super) fn turn_deaf(&mut self) {
+        self.deaf = true;
+        self.stage = Stage::Draining;
+    }
+
+    /// Takes a moment that lies behind everything sent so far, for the metrics.
+    pub(super) fn stamp_youngest(&mut self, now: Time) {
+        if let Some(youngest) = self.pending.youngest_mut() {
+            youngest.received = now;
+            youngest.sent = now;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The answers due, in order: what was sent and has not been answered yet. Counts what else has to be known of them
+//! (does one block, how many are costly), so that nobody walks the queue for it. Reads no answer.
+
+use std::collections::VecDeque;
+
+use super::pending::Pending;
+
+/// Answers due, above which the client is not read any more.
+pub const PENDING_LIMIT: usize = 1 << 20;
+/// The same for those that are read specially: each of them keeps some hundred bytes.
+pub const SPECIAL_LIMIT: usize = 1 << 17;
+/// An empty queue with room for more entries gives its memory back.
+const KEPT_ROOM: usize = 256;
+
+/// The answers due, the next one in front.
+#[derive(Default)]
+pub(super) struct Queue {
+    entries: VecDeque<Pending>,
+    blocking: usize,
+    specials: usize,
+    subscriptions: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.blocking += usize::from(pending.blocking);
+        self.specials += usize::from(pending.special);
+        self.subscriptions += usize::from(pending.subscribes);
+        self.entries.push_back(pending);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Pending> {
+        let pending = self.entries.pop_front();
+        self.gone(pending.as_ref());
+        pending
+    }
+
+    /// Takes the youngest back: its request will never be complete.
+    pub(super) fn pop_youngest(&mut self) -> Option<Pending> {
+        let pending = self.entries.pop_back();
+        self.gone(pending.as_ref());
+        pending
+    }
+
+    fn gone(&mut self, pending: Option<&Pending>) {
+        let Some(pending) = pending else { return };
+        self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
+        self.specials = self.specials.saturating_sub(usize::from(pending.special));
+        self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
+        if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
+            self.entries = VecDeque::new();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Queue::default();
+    }
+
+    /// Whether one more is welcome.
+    pub(super) fn has_room(&self) -> bool {
+        self.entries.len() < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether a command is under way whose answer may come only when something else happens.
+    pub(super) fn blocks(&self) -> bool {
+        self.blocking > 0
+    }
+
+    pub(super) fn front(&self) -> Option<&Pending> {
+        self.entries.front()
+    }
+
+    pub(super) fn front_mut(&mut self) -> Option<&mut Pending> {
+        self.entries.front_mut()
+    }
+
+    pub(super) fn youngest_mut(&mut self) -> Option<&mut Pending> {
+        self.entries.back_mut()
+    }
+
+    /// The entries from the first on, if one of them is a subscription command, which is what is looked for among them;
+    /// else none: nobody walks a long queue for each command that joins it.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
+        let count = if self.subscriptions > 0 { self.entries.len() } else { 0 };
+        self.entries.iter().take(count)
+    }
+
+    /// The `MULTI` at the front was refused: what stands behind it, up to where the next transaction would begin or
+    /// this one end, is done at once and may block after all.
+    pub(super) fn unqueue(&mut self) {
+        for pending in self.entries.iter_mut().skip(1) {
+            if pending.bounds_transaction() {
+                return;
+            }
+            if pending.waits && !pending.blocking {
+                pending.blocking = true;
+                self.blocking += 1;
+            }
+        }
+    }
+}
