@@ -176,6 +176,9 @@ impl World {
     }
 
     fn begins(&mut self, by: By, db: usize, args: Vec<Bytes>, seen: Vec<Seen>) {
+        if let By::Request(number) = by {
+            self.extend_in_the_past(number, &seen);
+        }
         let places = match by {
             By::Request(number) => seen
                 .iter()
@@ -194,9 +197,6 @@ impl World {
             record_changes,
             fences: Vec::new(),
         });
-        if let By::Request(number) = by {
-            self.extend_in_the_past(number);
-        }
         if let By::Request(number) = by
             && self.requests[number].meaning == Meaning::Release
         {
@@ -206,11 +206,14 @@ impl World {
         }
     }
 
-    /// An extend to a point in time that has passed on its way is a release.
-    fn extend_in_the_past(&mut self, number: usize) {
+    /// An extend to a point in time that has passed on its way is a release, if its condition (XX) holds.
+    fn extend_in_the_past(&mut self, number: usize, seen: &[Seen]) {
         let request = &self.requests[number];
         let at = (request.name() == "PEXPIREAT").then(|| String::from_utf8_lossy(&request.args[2]).parse::<i64>().ok());
-        if request.meaning == Meaning::Extend && at.flatten().is_some_and(|at| at <= self.server_ms()) {
+        let holds = seen
+            .iter()
+            .any(|seen| seen.entry.as_ref().is_some_and(|entry| entry.expire.is_some()));
+        if request.meaning == Meaning::Extend && holds && at.flatten().is_some_and(|at| at <= self.server_ms()) {
             self.requests[number].meaning = Meaning::Release;
         }
     }
@@ -265,12 +268,28 @@ impl World {
         request.seen = current.seen;
         request.changes = current.changes;
         request.record_changes = current.record_changes.len();
+        self.check_fence(number, current.db, reply);
         if self.requests[number].meaning == Meaning::Release {
             for key in self.requests[number].released() {
                 self.release_done(number, current.db, &key, reply);
             }
         }
         self.check_ttl(number, current.db);
+    }
+
+    /// `LOCKWARD FENCE` answers with the token of the caller's own lease, or of his owner's.
+    fn check_fence(&mut self, number: usize, db: usize, reply: &Reply) {
+        let request = &self.requests[number];
+        let Reply::Int(fence) = reply else { return };
+        if request.meaning != Meaning::Own {
+            return;
+        }
+        let living = self.truth.living(db, &request.args[2]).map(|(_, inc)| inc.clone());
+        let fits = |inc: &Incarnation| inc.fence == Some(*fence) && self.is_owner(inc, request.client);
+        if !living.as_ref().is_some_and(fits) {
+            let text = format!("#{number} was told {fence}, which is not the token of its lease: {living:?}");
+            self.violated("6 fencing", text);
+        }
     }
 
     /// Each new lease under a rule with fencing has a token of its own, larger than the lock's last.
