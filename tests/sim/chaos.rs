@@ -48,7 +48,12 @@ impl World {
     }
 
     fn server_dies(&mut self, keep_data: bool) {
-        self.note(|| format!("the server dies, its data {}", if keep_data { "stay" } else { "are lost" }));
+        self.note(|| {
+            format!(
+                "the server dies, its data {}",
+                if keep_data { "stay" } else { "are lost" }
+            )
+        });
         self.last_trouble = self.now;
         self.server.restart(keep_data);
         let upstreams = std::mem::take(&mut self.upstreams);
@@ -111,7 +116,9 @@ impl World {
     fn a_team_dies(&mut self) {
         let team = self.rng.index(self.teams.len());
         self.note(|| format!("team {team} dies"));
-        let tasks: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].team == team).collect();
+        let tasks: Vec<usize> = (0..self.tasks.len())
+            .filter(|task| self.tasks[*task].team == team)
+            .collect();
         for task in tasks {
             self.kill_task(task);
         }
@@ -121,8 +128,9 @@ impl World {
     }
 
     fn a_connection_ends(&mut self) {
-        let open: Vec<usize> =
-            (0..self.clients.len()).filter(|client| self.clients[*client].state == State::Open).collect();
+        let open: Vec<usize> = (0..self.clients.len())
+            .filter(|client| self.clients[*client].state == State::Open)
+            .collect();
         if !open.is_empty() {
             let client = *self.rng.pick(&open);
             self.hang_up(client);

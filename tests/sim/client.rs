@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::net::{End, Packet};
+use crate::net::End;
 use crate::plan::Style;
-use crate::proxy::TOKEN_MARK;
 use crate::request::{Meaning, Request};
-use crate::resp::{Reply, parse_reply, request, show, show_args};
+use crate::resp::{request, show_args};
 use crate::rng::Rng;
 use crate::server::keyspace::Bytes;
 use crate::world::World;
@@ -21,19 +20,18 @@ pub enum State {
 
 pub struct Client {
     pub team: usize,
-    pub proxy: usize,
     pub state: State,
     /// It does not read for now.
     pub is_slow: bool,
-    to_proxy: usize,
+    pub to_proxy: usize,
     from_proxy: usize,
-    input: Bytes,
+    pub input: Bytes,
     /// Sent and not answered.
     pub awaiting: VecDeque<usize>,
     /// Sent and not seen by the server.
     pub unseen: VecDeque<usize>,
     /// Queued by the server, as far as the client knows.
-    queued: Vec<usize>,
+    pub queued: Vec<usize>,
     pub in_multi: bool,
     /// What the server saw last.
     pub last_seen: Option<usize>,
@@ -61,7 +59,6 @@ impl World {
         let from_proxy = self.new_pipe(End::Client(client));
         self.clients.push(Client {
             team,
-            proxy,
             state: State::Open,
             is_slow: false,
             to_proxy: 0,
@@ -103,18 +100,15 @@ impl World {
         let team = self.plan.teams[self.clients[client].team].clone();
         let mut all: Vec<Vec<String>> = Vec::new();
         let words = |line: &str| line.split('|').map(str::to_owned).collect::<Vec<_>>();
-        let (user, name) = (team.user.clone(), team.name.clone());
-        if team.resp == 3 && user.is_some() && name.is_some() && self.rng.percent(50) {
-            all.push(words(&format!("HELLO|3|AUTH|{}|right|SETNAME|{}", user.unwrap(), name.unwrap().replace(' ', "-"))));
-        } else {
-            if team.resp == 3 {
-                all.push(words("HELLO|3"));
+        let name = team.name.map(|name| name.replace(' ', "-"));
+        match (&team.user, &name) {
+            (Some(user), Some(name)) if team.resp == 3 && self.rng.percent(50) => {
+                all.push(words(&format!("HELLO|3|AUTH|{user}|right|SETNAME|{name}")));
             }
-            if let Some(user) = user {
-                all.push(words(&format!("AUTH|{user}|right")));
-            }
-            if let Some(name) = name {
-                all.push(words(&format!("CLIENT|SETNAME|{}", name.replace(' ', "-"))));
+            (user, name) => {
+                all.extend((team.resp == 3).then(|| words("HELLO|3")));
+                all.extend(user.iter().map(|user| words(&format!("AUTH|{user}|right"))));
+                all.extend(name.iter().map(|name| words(&format!("CLIENT|SETNAME|{name}"))));
             }
         }
         if team.database != 0 {
@@ -139,8 +133,16 @@ impl World {
         }
         let inline = meaning == Meaning::Plain
             && self.rng.percent(20)
-            && args.iter().all(|arg| !arg.is_empty() && arg.len() < 100 && arg.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b':'));
-        let raw = if inline { [args.join(&b' '), b"\r\n".to_vec()].concat() } else { request(&args) };
+            && args.iter().all(|arg| {
+                !arg.is_empty()
+                    && arg.len() < 100
+                    && arg.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b':')
+            });
+        let raw = if inline {
+            [args.join(&b' '), b"\r\n".to_vec()].concat()
+        } else {
+            request(&args)
+        };
         let mut locks: Vec<Bytes> = Vec::new();
         let takes_keys = !matches!(args[0].to_ascii_uppercase().as_slice(), b"LOCKWARD" | b"KEYS" | b"SCAN");
         if takes_keys && meaning != Meaning::Flush {
@@ -205,106 +207,15 @@ impl World {
 
     fn trace_request(&self, number: usize) -> String {
         let request = &self.requests[number];
-        format!("  #{number} {:?} for task {:?}: {}", request.meaning, request.task, show_args(&request.args))
+        format!(
+            "  #{number} {:?} for task {:?}: {}",
+            request.meaning,
+            request.task,
+            show_args(&request.args)
+        )
     }
 
-    pub fn client_receives(&mut self, client: usize, packet: Packet) {
-        if self.clients[client].state == State::Closed {
-            return;
-        }
-        match packet {
-            Packet::Data(bytes) => self.clients[client].input.extend_from_slice(&bytes),
-            Packet::Fin | Packet::Reset => return self.disconnected(client),
-        }
-        loop {
-            let parsed = parse_reply(&self.clients[client].input);
-            let (reply, len) = match parsed {
-                Ok(Some(parsed)) => parsed,
-                Ok(None) => return,
-                Err(error) => return self.violated("3 replies", format!("client {client} gets {error}")),
-            };
-            let raw: Bytes = self.clients[client].input.drain(..len).collect();
-            self.answered(client, &reply, &raw);
-            if self.violation.is_some() || self.clients[client].state == State::Closed {
-                return;
-            }
-        }
-    }
-
-    fn answered(&mut self, client: usize, reply: &Reply, raw: &[u8]) {
-        if raw.windows(TOKEN_MARK.len()).any(|window| window == TOKEN_MARK.as_bytes()) {
-            return self.violated("6 tokens", format!("client {client} sees an owner token in {}", show(raw)));
-        }
-        let Some(number) = self.clients[client].awaiting.pop_front() else {
-            if matches!(reply, Reply::Error(text) if text.starts_with(b"UPSTREAM")) {
-                return;
-            }
-            return self.violated("3 replies", format!("client {client} gets a reply to nothing: {}", show(raw)));
-        };
-        self.note(|| format!("client {client} gets {reply} to #{number}"));
-        if matches!(reply, Reply::Error(text) if text.starts_with(b"UPSTREAM")) {
-            return self.lost(number);
-        }
-        let name = self.requests[number].name();
-        if self.requests[number].in_multi && !matches!(name.as_str(), "EXEC" | "DISCARD") {
-            return match reply {
-                Reply::Status(text) if text == b"QUEUED" => self.clients[client].queued.push(number),
-                Reply::Error(_) => self.task_hears(number, Some(reply)),
-                _ => self.violated("3 replies", format!("#{number} was not queued but answered with {reply}")),
-            };
-        }
-        match name.as_str() {
-            "EXEC" => self.executed(client, number, reply, raw),
-            "DISCARD" => {
-                for queued in std::mem::take(&mut self.clients[client].queued) {
-                    self.task_hears(queued, None);
-                }
-            }
-            _ => self.check_reply(number, reply, Some(raw)),
-        }
-        self.task_hears(number, Some(reply));
-        if self.requests[number].last {
-            self.hang_up(client);
-        }
-    }
-
-    fn executed(&mut self, client: usize, number: usize, reply: &Reply, raw: &[u8]) {
-        let queued = std::mem::take(&mut self.clients[client].queued);
-        let Reply::Array(elements) = reply else {
-            if !reply.is_error() && !matches!(reply, Reply::Null | Reply::NullArray) {
-                self.violated("3 replies", format!("EXEC #{number} was answered with {}", show(raw)));
-            }
-            for queued in queued {
-                if self.requests[queued].executed > 0 {
-                    self.violated("3 replies", format!("#{queued} was executed, and EXEC says {reply}"));
-                }
-                self.task_hears(queued, None);
-            }
-            return;
-        };
-        if elements.len() != queued.len() {
-            let text = format!("EXEC #{number} has {} elements for {} commands", elements.len(), queued.len());
-            return self.violated("3 replies", text);
-        }
-        for (queued, element) in queued.into_iter().zip(elements) {
-            self.check_reply(queued, element, None);
-            self.task_hears(queued, Some(element));
-        }
-    }
-
-    /// The other side has closed: nothing more is answered.
-    fn disconnected(&mut self, client: usize) {
-        if !self.clients[client].input.is_empty() {
-            let cut = show(&self.clients[client].input);
-            self.note(|| format!("client {client} was cut off at {cut}"));
-        }
-        let pipe = self.clients[client].to_proxy;
-        self.clients[client].state = State::Closed;
-        self.send_end(pipe);
-        self.forget_unanswered(client);
-    }
-
-    fn forget_unanswered(&mut self, client: usize) {
+    pub fn forget_unanswered(&mut self, client: usize) {
         let lost = std::mem::take(&mut self.clients[client].awaiting);
         let queued = std::mem::take(&mut self.clients[client].queued);
         for number in queued.into_iter().chain(lost) {
@@ -312,7 +223,7 @@ impl World {
         }
     }
 
-    fn lost(&mut self, number: usize) {
+    pub fn lost(&mut self, number: usize) {
         self.task_hears(number, None);
     }
 
@@ -355,8 +266,12 @@ impl World {
     /// The connection that a team's next command goes through.
     pub fn any_connection(&mut self, team: usize) -> usize {
         let style = self.plan.teams[team].style;
-        let open: Vec<usize> =
-            self.teams[team].clients.iter().copied().filter(|client| self.clients[*client].state == State::Open).collect();
+        let open: Vec<usize> = self.teams[team]
+            .clients
+            .iter()
+            .copied()
+            .filter(|client| self.clients[*client].state == State::Open)
+            .collect();
         self.teams[team].clients.clone_from(&open);
         let most = match style {
             Style::Pool(most) => most,
@@ -385,6 +300,12 @@ impl World {
 
 /// A text of random letters.
 pub fn letters(rng: &mut Rng, count: u64) -> Bytes {
-    let few: Bytes = (0..rng.between(1, count.min(9))).map(|_| b'a' + rng.below(26) as u8).collect();
-    if count > 9 { few.repeat(rng.between(1, count / 9) as usize) } else { few }
+    let few: Bytes = (0..rng.between(1, count.min(9)))
+        .map(|_| b'a' + rng.below(26) as u8)
+        .collect();
+    if count > 9 {
+        few.repeat(rng.between(1, count / 9) as usize)
+    } else {
+        few
+    }
 }

@@ -23,8 +23,14 @@ pub enum Place {
 }
 
 impl Place {
-    const ALL: [Place; 6] =
-        [Place::Free, Place::Holder, Place::Unmanaged, Place::Debtor, Place::Sibling, Place::Other];
+    const ALL: [Place; 6] = [
+        Place::Free,
+        Place::Holder,
+        Place::Unmanaged,
+        Place::Debtor,
+        Place::Sibling,
+        Place::Other,
+    ];
 }
 
 /// Everything else that has to be reached.
@@ -189,11 +195,25 @@ impl Coverage {
 
     /// What was never reached.
     pub fn missing(&self) -> Vec<String> {
-        let cells = Place::ALL.iter().flat_map(|place| Meaning::TABLE.iter().map(|meaning| (*place, *meaning)));
-        let cells = cells.filter(|cell| !self.table.contains_key(cell)).map(|(place, meaning)| format!("{place:?} × {meaning:?}"));
-        let lines = LINES.iter().filter(|line| !self.lines.contains_key(*line)).map(|line| (*line).to_owned());
-        let others = [("a script healed", self.healed), ("a reconcile", self.reconciles), ("the exception of promise 2", self.exceptions)];
-        let others = others.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name.to_owned());
+        let cells = Place::ALL
+            .iter()
+            .flat_map(|place| Meaning::TABLE.iter().map(|meaning| (*place, *meaning)));
+        let cells = cells
+            .filter(|cell| !self.table.contains_key(cell))
+            .map(|(place, meaning)| format!("{place:?} × {meaning:?}"));
+        let lines = LINES
+            .iter()
+            .filter(|line| !self.lines.contains_key(*line))
+            .map(|line| (*line).to_owned());
+        let others = [
+            ("a script healed", self.healed),
+            ("a reconcile", self.reconciles),
+            ("the exception of promise 2", self.exceptions),
+        ];
+        let others = others
+            .into_iter()
+            .filter(|(_, count)| *count == 0)
+            .map(|(name, _)| name.to_owned());
         cells.chain(lines).chain(others).collect()
     }
 
@@ -213,6 +233,8 @@ impl Coverage {
             text += &format!("\n{:>8}  {line}", self.lines.get(line).unwrap_or(&0));
         }
         let (healed, reconciles, exceptions) = (self.healed, self.reconciles, self.exceptions);
-        text + &format!("\n{healed:>8}  scripts healed\n{reconciles:>8}  reconciles\n{exceptions:>8}  exceptions of promise 2\n")
+        text + &format!(
+            "\n{healed:>8}  scripts healed\n{reconciles:>8}  reconciles\n{exceptions:>8}  exceptions of promise 2\n"
+        )
     }
 }

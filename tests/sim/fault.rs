@@ -45,7 +45,10 @@ impl Fault {
                 "s.last = s.doubts[#s.doubts]\n",
                 "s.last = s.doubts[#s.doubts]\nif s.last and h.owing then\nall[#all + 1] = {n = h.number, due = s.due, c = h.connection, o = h.owner, open = h.connection_open, unpaid = 1}\nend\n",
             ),
-            Fault::GoneIgnored => ("if #f > 0 then call('HDEL', s.r, unpack(f)) end\nreturn 'marked'\nend\n", "return 'marked'\nend\n"),
+            Fault::GoneIgnored => (
+                "if #f > 0 then call('HDEL', s.r, unpack(f)) end\nreturn 'marked'\nend\n",
+                "return 'marked'\nend\n",
+            ),
             Fault::LosersExpire => ("elseif place == 'other' then\n", "elseif place == 'nobody' then\n"),
             Fault::StrangersReconcile => (
                 "elseif s.state == 'open' or s.state == 'adrift' and row(s, w) == 'unmanaged' then\nif math.abs(s.at - s.due) > 2 then",

@@ -9,6 +9,8 @@ mod chaos;
 mod client;
 mod coverage;
 mod fault;
+mod hearing;
+mod idioms;
 mod net;
 mod own;
 mod plan;
@@ -24,8 +26,8 @@ mod traffic;
 mod truth;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use coverage::Coverage;
 use fault::Fault;
@@ -83,7 +85,11 @@ fn promises_hold_over_many_seeds() {
         println!("seed {seed}: {}", violation.chars().take(400).collect::<String>());
     }
     if let Some((seed, violation)) = failures.first() {
-        panic!("{} of {seeds} seeds fail\n{}", failures.len(), failure(*seed, violation));
+        panic!(
+            "{} of {seeds} seeds fail\n{}",
+            failures.len(),
+            failure(*seed, violation)
+        );
     }
     if seeds >= SEEDS {
         assert!(coverage.missing().is_empty(), "never reached: {:?}", coverage.missing());
@@ -91,7 +97,11 @@ fn promises_hold_over_many_seeds() {
 }
 
 fn one(seed: u64) {
-    let trace = if number("SIM_TRACE").is_some() { Trace::All(Vec::new()) } else { Trace::last() };
+    let trace = if number("SIM_TRACE").is_some() {
+        Trace::All(Vec::new())
+    } else {
+        Trace::last()
+    };
     let outcome = World::new(seed, None, trace).run();
     println!("{}{}", outcome.trace.text(), outcome.coverage.text());
     if let Some(violation) = outcome.violation {
@@ -116,7 +126,10 @@ fn planted_faults_are_caught() {
         for (fault, search) in Fault::ALL.into_iter().zip(searches) {
             let (seed, violation, patched) = search.join().expect("no panic");
             assert!(fault.patch().is_none() || patched > 0, "{fault:?} changed no script");
-            println!("{fault:?}: seed {seed}: {}", violation.chars().take(200).collect::<String>());
+            println!(
+                "{fault:?}: seed {seed}: {}",
+                violation.chars().take(200).collect::<String>()
+            );
         }
     });
 }

@@ -52,7 +52,13 @@ pub struct Weather {
 
 impl Pipe {
     pub fn new(to: End) -> Pipe {
-        Pipe { to, packets: VecDeque::new(), last: 0, held: false, over: false }
+        Pipe {
+            to,
+            packets: VecDeque::new(),
+            last: 0,
+            held: false,
+            over: false,
+        }
     }
 
     /// Sends bytes; returns when each piece arrives.
@@ -106,15 +112,15 @@ impl Pipe {
     /// The next packet, if it has arrived.
     pub fn receive(&mut self, now: u64) -> Option<Packet> {
         let arrived = self.packets.front().is_some_and(|(at, _)| *at <= now);
-        if arrived { self.packets.pop_front().map(|(_, packet)| packet) } else { None }
+        if arrived {
+            self.packets.pop_front().map(|(_, packet)| packet)
+        } else {
+            None
+        }
     }
 
     /// When the packets under way arrive.
     pub fn times(&self) -> Vec<u64> {
         self.packets.iter().map(|(at, _)| *at).collect()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
     }
 }

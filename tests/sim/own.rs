@@ -38,7 +38,10 @@ pub struct Own {
 impl Own {
     /// Not connected, and no older connection is mistaken for it.
     pub fn successor(&self) -> Own {
-        Own { epoch: self.epoch, ..Own::default() }
+        Own {
+            epoch: self.epoch,
+            ..Own::default()
+        }
     }
 
     pub fn pipe(&self) -> Option<usize> {
@@ -60,7 +63,11 @@ impl World {
         let pipe = self.new_pipe(End::Own(proxy, epoch));
         let to_server = self.new_pipe(End::Server(connection));
         self.upstreams.insert(connection, Upstream::Own { proxy, pipe });
-        self.proxies[proxy].own = Own { to_server: Some(to_server), epoch, ..Own::default() };
+        self.proxies[proxy].own = Own {
+            to_server: Some(to_server),
+            epoch,
+            ..Own::default()
+        };
         self.own_load_scripts(proxy);
     }
 
@@ -72,7 +79,9 @@ impl World {
     }
 
     fn own_send(&mut self, proxy: usize, bytes: &[u8], waiting: Waiting) {
-        let Some(pipe) = self.proxies[proxy].own.to_server else { return };
+        let Some(pipe) = self.proxies[proxy].own.to_server else {
+            return;
+        };
         let now = self.now;
         self.proxies[proxy].own.waiting.push_back((now, waiting));
         let epoch = self.proxies[proxy].own.epoch;
@@ -96,7 +105,13 @@ impl World {
     }
 
     fn chore_done(&mut self, proxy: usize, chore: &Chore, done: Option<Done>) {
-        self.note(|| format!("keeper {proxy} hears: {done:?} of {:?} on {}", chore.task, chore.key.escape_ascii()));
+        self.note(|| {
+            format!(
+                "keeper {proxy} hears: {done:?} of {:?} on {}",
+                chore.task,
+                chore.key.escape_ascii()
+            )
+        });
         let now = self.time(proxy);
         if let (Task::Free { token: None }, Some(Done::Freed { held_ms })) = (&chore.task, &done) {
             self.forced(proxy, chore, *held_ms);
@@ -117,8 +132,15 @@ impl World {
             key: chore.key.clone(),
             rule: RuleIndex(rule as u16),
             owner: "operator".into(),
-            connection: lockward::event::ConnectionId { instance: "admin".into(), number: 0 },
-            what: What::Release(Release { outcome: ReleaseOutcome::Forced, held_ms, overrun_ms: None }),
+            connection: lockward::event::ConnectionId {
+                instance: "admin".into(),
+                number: 0,
+            },
+            what: What::Release(Release {
+                outcome: ReleaseOutcome::Forced,
+                held_ms,
+                overrun_ms: None,
+            }),
         };
         self.coverage.event(&event.what);
         for proxy in &mut self.proxies {
@@ -130,7 +152,9 @@ impl World {
         if self.proxies[proxy].own.epoch != epoch || self.proxies[proxy].own.to_server.is_none() {
             return;
         }
-        let Packet::Data(bytes) = packet else { return self.own_lost(proxy) };
+        let Packet::Data(bytes) = packet else {
+            return self.own_lost(proxy);
+        };
         self.proxies[proxy].own.input.extend_from_slice(&bytes);
         loop {
             let own = &mut self.proxies[proxy].own;
@@ -153,7 +177,10 @@ impl World {
 
     pub fn own_overdue(&mut self, proxy: usize, epoch: u64) {
         let own = &self.proxies[proxy].own;
-        let late = own.waiting.front().is_some_and(|(sent, _)| sent + OVERDUE_US <= self.now);
+        let late = own
+            .waiting
+            .front()
+            .is_some_and(|(sent, _)| sent + OVERDUE_US <= self.now);
         if own.epoch == epoch && own.to_server.is_some() && late {
             self.own_lost(proxy);
         }

@@ -84,7 +84,9 @@ impl Plan {
     pub fn new(rng: &mut Rng) -> Plan {
         let count = rng.between(1, 3) as usize;
         let rules: Vec<Rule> = (0..count).map(|index| rule(index, rng)).collect();
-        let locks = (0..count).flat_map(|rule| [lock(rule, 0, rng), lock(rule, 1, rng)]).collect();
+        let locks = (0..count)
+            .flat_map(|rule| [lock(rule, 0, rng), lock(rule, 1, rng)])
+            .collect();
         let proxies = rng.between(1, 3) as usize;
         let teams = (0..rng.between(2, 5)).map(|index| team(index as usize, rng)).collect();
         let weather = Weather {
@@ -93,7 +95,16 @@ impl Plan {
             stall_one_in: *rng.pick(&[50, 400, 100_000]),
         };
         let length_us = rng.between(5, 12) * 1_000_000;
-        Plan { rules, locks, teams, proxies, weather, chaos: chaos(rng), length_us, hoard: rng.one_in(8) }
+        Plan {
+            rules,
+            locks,
+            teams,
+            proxies,
+            weather,
+            chaos: chaos(rng),
+            length_us,
+            hoard: rng.one_in(8),
+        }
     }
 
     /// The rule of a key, by position.
@@ -104,7 +115,10 @@ impl Plan {
     }
 
     pub fn conduct_of(&self, key: &[u8]) -> Conduct {
-        self.locks.iter().find(|lock| lock.key == key).map_or(Conduct::Rough, |lock| lock.conduct)
+        self.locks
+            .iter()
+            .find(|lock| lock.key == key)
+            .map_or(Conduct::Rough, |lock| lock.conduct)
     }
 }
 
@@ -123,10 +137,18 @@ fn rule(index: usize, rng: &mut Rng) -> Rule {
     let max_ttl_ms = rng.one_in(5).then(|| rng.between(200, 3_000));
     Rule {
         owner: rng.pick(&owners).to_vec(),
-        unmanaged: if rng.one_in(3) { Unmanaged::Refuse } else { Unmanaged::Allow },
+        unmanaged: if rng.one_in(3) {
+            Unmanaged::Refuse
+        } else {
+            Unmanaged::Allow
+        },
         fencing: rng.one_in(3),
         emulate: rng.one_in(3),
-        denied_write: if rng.one_in(3) { DeniedWrite::Nil } else { DeniedWrite::Error },
+        denied_write: if rng.one_in(3) {
+            DeniedWrite::Nil
+        } else {
+            DeniedWrite::Error
+        },
         default_ttl_ms: rng.one_in(3).then(|| rng.between(100, 2_000)),
         max_ttl_ms,
         late_release_window_ms: *rng.pick(&[120_000, 120_000, 30_000, 2_000, 0]),
@@ -139,10 +161,18 @@ fn rule(index: usize, rng: &mut Rng) -> Rule {
 }
 
 fn lock(rule: usize, number: usize, rng: &mut Rng) -> Lock {
-    let conduct = if rng.percent(60) { Conduct::Clean } else { Conduct::Rough };
+    let conduct = if rng.percent(60) {
+        Conduct::Clean
+    } else {
+        Conduct::Rough
+    };
     // The three forms of record names.
     let form = *rng.pick(&["", "", "{t}", "{", "\u{0}\u{ff}"]);
-    Lock { key: format!("lock:{rule}:{form}{number}").into_bytes(), rule, conduct }
+    Lock {
+        key: format!("lock:{rule}:{form}{number}").into_bytes(),
+        rule,
+        conduct,
+    }
 }
 
 fn team(index: usize, rng: &mut Rng) -> TeamPlan {
@@ -155,7 +185,9 @@ fn team(index: usize, rng: &mut Rng) -> TeamPlan {
         // Now and then two teams share a host.
         address: if rng.one_in(4) { 1 } else { index as u8 + 1 },
         process: rng.one_in(4),
-        name: rng.percent(70).then(|| format!("team {}", if rng.one_in(5) { 0 } else { index })),
+        name: rng
+            .percent(70)
+            .then(|| format!("team {}", if rng.one_in(5) { 0 } else { index })),
         user: rng.percent(50).then(|| format!("user{index}")),
         style,
         resp: if rng.percent(40) { 3 } else { 2 },

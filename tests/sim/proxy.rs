@@ -38,7 +38,6 @@ pub struct Line {
     pub session: Session,
     pub client: usize,
     pub opened: u64,
-    upstream: u64,
     to_client: usize,
     from_client: usize,
     to_server: usize,
@@ -54,7 +53,11 @@ impl World {
         let count = AtomicU64::new(salt & 0xffff_ffff_0000);
         let mint = move || {
             let number = count.fetch_add(1, Ordering::Relaxed);
-            Token(format!("{TOKEN_MARK}000-8000-{:012x}", number & 0xffff_ffff_ffff).parse().expect("a uuid"))
+            Token(
+                format!("{TOKEN_MARK}000-8000-{:012x}", number & 0xffff_ffff_ffff)
+                    .parse()
+                    .expect("a uuid"),
+            )
         };
         let rules = self.plan.rules.clone();
         let policy = Policy {
@@ -120,23 +123,35 @@ impl World {
         self.proxies[proxy].next = number;
         let team = &self.plan.teams[self.clients[client].team];
         let peer = if team.process {
-            Peer { address: None, process: Some(format!("{}", self.clients[client].team).into()) }
+            Peer {
+                address: None,
+                process: Some(format!("{}", self.clients[client].team).into()),
+            }
         } else {
-            Peer { address: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, team.address))), process: None }
+            Peer {
+                address: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, team.address))),
+                process: None,
+            }
         };
-        let id = ConnectionId { instance: Arc::clone(&self.proxies[proxy].instance), number };
+        let id = ConnectionId {
+            instance: Arc::clone(&self.proxies[proxy].instance),
+            number,
+        };
         let session = Session::new(Arc::clone(&self.proxies[proxy].policy), id, peer);
         let upstream = self.server.connect();
         let from_client = self.new_pipe(End::Downstream(proxy, number));
         let to_server = self.new_pipe(End::Server(upstream));
         let from_server = self.new_pipe(End::Upstream(proxy, number));
-        self.upstreams.insert(upstream, Upstream::Client { client, pipe: from_server });
+        let whose = Upstream::Client {
+            client,
+            pipe: from_server,
+        };
+        self.upstreams.insert(upstream, whose);
         let opened = self.now;
         let line = Line {
             session,
             client,
             opened,
-            upstream,
             to_client,
             from_client,
             to_server,
@@ -156,16 +171,29 @@ impl World {
             End::Client(client) => return !self.clients[client].is_slow,
             End::Own(..) | End::Server(_) => return true,
         };
-        let Some(line) = self.proxies[proxy].lines.get(&number) else { return true };
+        let Some(line) = self.proxies[proxy].lines.get(&number) else {
+            return true;
+        };
         match line.session.next() {
-            Next::Wait { read_downstream, read_upstream } => if down { read_downstream } else { read_upstream },
+            Next::Wait {
+                read_downstream,
+                read_upstream,
+            } => {
+                if down {
+                    read_downstream
+                } else {
+                    read_upstream
+                }
+            }
             Next::Close | Next::Abort => false,
         }
     }
 
-    pub fn from_client(&mut self, proxy: usize, number: u64, packet: Packet) {
+    pub fn client_sent(&mut self, proxy: usize, number: u64, packet: Packet) {
         let now = self.time(proxy);
-        let Some(line) = self.proxies[proxy].lines.get_mut(&number) else { return };
+        let Some(line) = self.proxies[proxy].lines.get_mut(&number) else {
+            return;
+        };
         match packet {
             Packet::Data(bytes) => line.session.receive_downstream(&bytes, now),
             Packet::Fin => {
@@ -180,9 +208,11 @@ impl World {
         self.pump(proxy, number);
     }
 
-    pub fn from_server(&mut self, proxy: usize, number: u64, packet: Packet) {
+    pub fn server_sent(&mut self, proxy: usize, number: u64, packet: Packet) {
         let now = self.time(proxy);
-        let Some(line) = self.proxies[proxy].lines.get_mut(&number) else { return };
+        let Some(line) = self.proxies[proxy].lines.get_mut(&number) else {
+            return;
+        };
         match packet {
             Packet::Data(bytes) => line.session.receive_upstream(&bytes, now),
             Packet::Fin | Packet::Reset => line.session.upstream_ended(),
@@ -194,7 +224,9 @@ impl World {
     pub fn pump(&mut self, proxy: usize, number: u64) {
         loop {
             self.hand_over(proxy, number);
-            let Some(line) = self.proxies[proxy].lines.get_mut(&number) else { return };
+            let Some(line) = self.proxies[proxy].lines.get_mut(&number) else {
+                return;
+            };
             if line.session.to_upstream.is_empty() && line.session.to_downstream.is_empty() {
                 break;
             }
@@ -217,7 +249,9 @@ impl World {
                 line.session.advance(now);
             }
         }
-        let Some(line) = self.proxies[proxy].lines.get(&number) else { return };
+        let Some(line) = self.proxies[proxy].lines.get(&number) else {
+            return;
+        };
         let (from_client, from_server) = (line.from_client, line.from_server);
         match line.session.next() {
             Next::Wait { .. } => {
@@ -231,17 +265,30 @@ impl World {
 
     fn close(&mut self, proxy: usize, number: u64, abort: bool) {
         self.hand_over(proxy, number);
-        let Some(mut line) = self.proxies[proxy].lines.remove(&number) else { return };
+        let Some(mut line) = self.proxies[proxy].lines.remove(&number) else {
+            return;
+        };
         let rest = std::mem::take(&mut line.session.to_downstream);
         self.cut(line.to_server);
         if !abort {
             self.send(line.to_client, &rest);
         }
         self.send_end(line.to_client);
-        let closing = if line.closed_by_client { Closing::ByClient } else { Closing::ByProxyOrServer };
-        self.note(|| format!("proxy {proxy} session {number} of client {} ends: {closing:?}", line.client));
+        let closing = if line.closed_by_client {
+            Closing::ByClient
+        } else {
+            Closing::ByProxyOrServer
+        };
+        self.note(|| {
+            format!(
+                "proxy {proxy} session {number} of client {} ends: {closing:?}",
+                line.client
+            )
+        });
         let now = self.time(proxy);
-        self.proxies[proxy].keeper.closed(now, line.session.connection(), closing);
+        self.proxies[proxy]
+            .keeper
+            .closed(now, line.session.connection(), closing);
         self.client_line_ended(line.client, line.closed_by_client);
         self.plan_keeper(proxy);
     }
@@ -249,7 +296,9 @@ impl World {
     /// Events and notices, before the bytes that they belong to go out.
     fn hand_over(&mut self, proxy: usize, number: u64) {
         let now = self.time(proxy);
-        let Some(line) = self.proxies[proxy].lines.get_mut(&number) else { return };
+        let Some(line) = self.proxies[proxy].lines.get_mut(&number) else {
+            return;
+        };
         let events = std::mem::take(&mut line.session.events);
         let notices = std::mem::take(&mut line.session.notices);
         line.session.settled.clear();
@@ -275,7 +324,9 @@ impl World {
 
     pub fn plan_keeper(&mut self, proxy: usize) {
         let born = self.proxies[proxy].born;
-        let Some(deadline) = self.proxies[proxy].keeper.deadline() else { return };
+        let Some(deadline) = self.proxies[proxy].keeper.deadline() else {
+            return;
+        };
         let at = (born + deadline.0).max(self.now);
         if self.proxies[proxy].tick_at.is_none_or(|known| at < known) {
             self.proxies[proxy].tick_at = Some(at);
@@ -286,7 +337,10 @@ impl World {
     pub fn keeper_tick(&mut self, proxy: usize) {
         self.proxies[proxy].tick_at = None;
         let now = self.time(proxy);
-        let due = self.proxies[proxy].keeper.deadline().is_some_and(|deadline| deadline <= now);
+        let due = self.proxies[proxy]
+            .keeper
+            .deadline()
+            .is_some_and(|deadline| deadline <= now);
         if due {
             let (mut chores, mut events) = (Vec::new(), Vec::new());
             self.proxies[proxy].keeper.tick(now, &mut chores, &mut events);
@@ -299,11 +353,6 @@ impl World {
             }
         }
         self.plan_keeper(proxy);
-    }
-
-    /// The server's connection that carries this session.
-    pub fn is_upstream_of(&self, proxy: usize, number: u64, connection: u64) -> bool {
-        self.proxies[proxy].lines.get(&number).is_some_and(|line| line.upstream == connection)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One request of a client, from its sending to its answer, and what it did at the server.
 
-use crate::server::keyspace::{Bytes, Change, Seen};
 use crate::resp::Reply;
+use crate::server::keyspace::{Bytes, Change, Seen};
 
 /// What a client means by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +23,13 @@ pub enum Meaning {
 
 impl Meaning {
     /// The five that have a column in the decision table.
-    pub const TABLE: [Meaning; 5] =
-        [Meaning::Acquire, Meaning::Release, Meaning::Extend, Meaning::Overwrite, Meaning::Takeover];
+    pub const TABLE: [Meaning; 5] = [
+        Meaning::Acquire,
+        Meaning::Release,
+        Meaning::Extend,
+        Meaning::Overwrite,
+        Meaning::Takeover,
+    ];
 }
 
 #[derive(Debug)]
@@ -63,7 +68,16 @@ impl Request {
 
     /// Whether a word stands behind the first two arguments.
     pub fn has(&self, word: &str) -> bool {
-        self.args.iter().skip(3).any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+        self.args
+            .iter()
+            .skip(3)
+            .any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// The locks that a release gives up.
+    pub fn released(&self) -> Vec<Bytes> {
+        let count = if self.name() == "RENAME" { 1 } else { self.locks.len() };
+        self.locks.iter().take(count).cloned().collect()
     }
 
     pub fn before(&self, key: &[u8]) -> Option<&Seen> {

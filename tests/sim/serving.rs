@@ -18,19 +18,26 @@ pub fn script_of(args: &[Bytes]) -> Option<Script> {
     let (name, what) = (args.first()?, args.get(1)?);
     let text = is(name, "EVAL");
     let sha = is(name, "EVALSHA");
-    let calls = |script: &Script| text && script.text().as_bytes() == what.as_slice() || sha && script.sha1().as_bytes() == what.as_slice();
+    let calls = |script: &Script| {
+        text && script.text().as_bytes() == what.as_slice() || sha && script.sha1().as_bytes() == what.as_slice()
+    };
     Script::ALL.into_iter().find(calls)
 }
 
 /// The keys of a script call.
 pub fn script_keys(args: &[Bytes]) -> &[Bytes] {
-    let count: usize = args.get(2).and_then(|count| String::from_utf8_lossy(count).parse().ok()).unwrap_or(0);
+    let count: usize = args
+        .get(2)
+        .and_then(|count| String::from_utf8_lossy(count).parse().ok())
+        .unwrap_or(0);
     args.get(3..3 + count).unwrap_or_default()
 }
 
 impl World {
     pub fn server_receives(&mut self, connection: u64, packet: Packet) {
-        let Some(upstream) = self.upstreams.get(&connection).copied() else { return };
+        let Some(upstream) = self.upstreams.get(&connection).copied() else {
+            return;
+        };
         match packet {
             Packet::Data(bytes) => {
                 self.server.receive(connection, &bytes);
@@ -51,7 +58,10 @@ impl World {
         {
             match upstream {
                 Upstream::Own { proxy, pipe } => {
-                    let tag = Tag { by: By::Keeper(proxy), keys: Vec::new() };
+                    let tag = Tag {
+                        by: By::Keeper(proxy),
+                        keys: Vec::new(),
+                    };
                     let served = self.server.serve(connection, args, tag);
                     self.read_journal();
                     self.send(pipe, &served.bytes);
@@ -73,13 +83,19 @@ impl World {
         let args = self.with_fault(args);
         let by = tag.by;
         if self.fault == Some(Fault::AcquireRetried) && script_of(&args) == Some(Script::Acquire) {
-            let again = Tag { by, keys: tag.keys.clone() };
+            let again = Tag {
+                by,
+                keys: tag.keys.clone(),
+            };
             self.server.serve(connection, args.clone(), again);
             self.read_journal();
         }
         let served = self.server.serve(connection, args, tag);
         self.note(|| {
-            let reply = served.reply.as_ref().map_or_else(|| "(blocks)".to_owned(), Reply::to_string);
+            let reply = served
+                .reply
+                .as_ref()
+                .map_or_else(|| "(blocks)".to_owned(), Reply::to_string);
             format!("server: {by:?} {} -> {reply}", show_args(&served.args))
         });
         self.served(client, by, &served);
@@ -103,7 +119,10 @@ impl World {
 
     /// The client's request that arrives with these bytes, in these words.
     fn attribute(&mut self, client: usize, args: &[Bytes], raw: &[u8]) -> Result<Tag, String> {
-        let extra = Tag { by: By::Extra, keys: Vec::new() };
+        let extra = Tag {
+            by: By::Extra,
+            keys: Vec::new(),
+        };
         let last = self.clients[client].last_seen;
         let next = self.clients[client].unseen.front().copied();
         if next.is_none_or(|next| self.requests[next].raw != raw) {
@@ -115,7 +134,10 @@ impl World {
             match (script_of(args), last) {
                 (Some(Script::Reconcile), Some(last)) => {
                     let keys = self.requests[last].locks.clone();
-                    return Ok(Tag { by: By::Reconcile(last), keys });
+                    return Ok(Tag {
+                        by: By::Reconcile(last),
+                        keys,
+                    });
                 }
                 (Some(_), Some(last)) if self.clients[client].unknown_script => {
                     self.clients[client].unknown_script = false;
@@ -124,7 +146,9 @@ impl World {
                 _ => {}
             }
         }
-        let Some(next) = next else { return Err("nobody sent this".to_owned()) };
+        let Some(next) = next else {
+            return Err("nobody sent this".to_owned());
+        };
         self.check_passage(next, args, raw)?;
         self.clients[client].unseen.pop_front();
         self.clients[client].last_seen = Some(next);
@@ -138,7 +162,10 @@ impl World {
     }
 
     fn tag(&self, number: usize) -> Tag {
-        Tag { by: By::Request(number), keys: self.requests[number].locks.clone() }
+        Tag {
+            by: By::Request(number),
+            keys: self.requests[number].locks.clone(),
+        }
     }
 
     /// Whether this may be what becomes of the client's next request.
@@ -151,7 +178,9 @@ impl World {
         if let Some(script) = script_of(args) {
             let keys = script_keys(args);
             if request.locks.is_empty() || !request.locks.iter().all(|key| keys.contains(key)) {
-                return Err(format!("script {script:?} stands in for #{number}, whose keys it lacks"));
+                return Err(format!(
+                    "script {script:?} stands in for #{number}, whose keys it lacks"
+                ));
             }
             return Ok(());
         }
@@ -159,7 +188,11 @@ impl World {
         let stands_in = answers_itself && is(&args[0], "PING")
             || request.in_multi && is(&args[0], "LOCKWARD.REFUSED")
             || request.name() == "CLIENT" && is(&args[1], "REPLY") && is(&args[2], "ON");
-        if stands_in { Ok(()) } else { Err(format!("#{number} was expected")) }
+        if stands_in {
+            Ok(())
+        } else {
+            Err(format!("#{number} was expected"))
+        }
     }
 
     fn with_fault(&self, args: Vec<Bytes>) -> Vec<Bytes> {
@@ -190,7 +223,11 @@ impl World {
 
     fn identity_changed(&mut self, client: usize, number: usize) {
         let args = self.requests[number].args.clone();
-        let text = |index: usize| args.get(index).map(|arg| String::from_utf8_lossy(arg).into_owned()).unwrap_or_default();
+        let text = |index: usize| {
+            args.get(index)
+                .map(|arg| String::from_utf8_lossy(arg).into_owned())
+                .unwrap_or_default()
+        };
         let connection = &mut self.clients[client];
         match self.requests[number].name().as_str() {
             "AUTH" => connection.user = text(1),

@@ -1,6 +1,7 @@
 //! Tasks: each takes a lock by some idiom, works, often for longer than its TTL, and gives the lock up at most once, or
 //! dies. They know what they have sent and heard, and nothing else.
 
+use crate::idioms::{Spelled, meaning_of};
 use crate::plan::{Conduct, Style, TeamPlan};
 use crate::request::Meaning;
 use crate::resp::Reply;
@@ -29,7 +30,10 @@ pub struct Team {
 
 impl Team {
     pub fn new(_plan: &TeamPlan) -> Team {
-        Team { clients: Vec::new(), running: 0 }
+        Team {
+            clients: Vec::new(),
+            running: 0,
+        }
     }
 }
 
@@ -85,10 +89,18 @@ impl World {
 
     fn start_task(&mut self, team: usize) {
         let hoards = self.plan.hoard && team == 0;
-        let lock = if hoards { 0 } else { self.rng.index(self.plan.locks.len()) };
-        let ttl_ms = if hoards { 6 } else { *self.rng.pick(&[20, 60, 150, 400, 1_500]) };
+        let lock = if hoards {
+            0
+        } else {
+            self.rng.index(self.plan.locks.len())
+        };
+        let ttl_ms = if hoards {
+            6
+        } else {
+            *self.rng.pick(&[20, 60, 150, 400, 1_500])
+        };
         let number = self.tasks.len();
-        let second = self.rng.one_in(12).then(|| lock ^ 1);
+        let second = self.rng.one_in(12).then_some(lock ^ 1);
         let longest = if self.rng.percent(60) { 900 } else { 3_000 };
         let work_us = ttl_ms * self.rng.between(100, longest);
         self.tasks.push(Task {
@@ -156,8 +168,21 @@ impl World {
         match (self.tasks[task].state, reply) {
             (State::Acquiring, Some(reply)) => {
                 let granted = self.is_grant(number, reply);
-                self.note(|| format!("task {task} {}", if granted { "holds its lock" } else { "does not get its lock" }));
-                if granted { self.begins_work(task) } else { self.loses(task) }
+                self.note(|| {
+                    format!(
+                        "task {task} {}",
+                        if granted {
+                            "holds its lock"
+                        } else {
+                            "does not get its lock"
+                        }
+                    )
+                });
+                if granted {
+                    self.begins_work(task)
+                } else {
+                    self.loses(task)
+                }
             }
             (State::Acquiring | State::Releasing, _) => self.over(task),
             _ => {}
@@ -178,7 +203,9 @@ impl World {
         self.tasks[task].state = State::Holding;
         if self.tasks[task].bare && !self.rng.one_in(12) {
             let ttl = self.tasks[task].ttl_ms.to_string();
-            let locks: Vec<usize> = std::iter::once(self.tasks[task].lock).chain(self.tasks[task].second).collect();
+            let locks: Vec<usize> = std::iter::once(self.tasks[task].lock)
+                .chain(self.tasks[task].second)
+                .collect();
             for lock in locks {
                 let key = self.plan.locks[lock].key.clone();
                 self.ask(task, Meaning::Extend, words(&[b"PEXPIRE", &key, ttl.as_bytes()]));
@@ -246,55 +273,34 @@ impl World {
         }
         let client = self.connection_for(task);
         let lock = self.plan.locks[self.tasks[task].lock].clone();
-        let second = self.tasks[task].second.map(|second| self.plan.locks[second].key.clone());
-        let (value, ttl) = (self.tasks[task].value.clone(), self.tasks[task].ttl_ms.to_string().into_bytes());
-        let (commands, awaited, bare) = match second {
-            Some(second) => (vec![words(&[b"MSETNX", &lock.key, &value, &second, &value])], 0, true),
+        let second = self.tasks[task]
+            .second
+            .map(|second| self.plan.locks[second].key.clone());
+        let (value, ttl) = (
+            self.tasks[task].value.clone(),
+            self.tasks[task].ttl_ms.to_string().into_bytes(),
+        );
+        let spelled = match second {
+            Some(second) => {
+                let msetnx = words(&[b"MSETNX", &lock.key, &value, &second, &value]);
+                Spelled {
+                    bare: true,
+                    ..Spelled::told_by(0, vec![msetnx])
+                }
+            }
             None => self.spelled(&lock.key, lock.conduct, &value, &ttl),
         };
         let mut requests = Vec::new();
-        for args in commands {
+        for args in spelled.commands {
             let meaning = meaning_of(&args);
             let for_task = (meaning != Meaning::Plain).then_some(task);
             requests.push(self.prepare(client, for_task, meaning, args));
         }
-        let waits_for = requests[awaited];
+        let waits_for = requests[spelled.told_by];
         let task = &mut self.tasks[task];
-        (task.state, task.client, task.waits_for, task.bare) = (State::Acquiring, Some(client), Some(waits_for), bare);
+        (task.state, task.client, task.waits_for, task.bare) =
+            (State::Acquiring, Some(client), Some(waits_for), spelled.bare);
         self.dispatch(client, &requests);
-    }
-
-    /// The commands of an acquire, which of them tells whether it was granted, and whether its TTL is still to come.
-    fn spelled(&mut self, key: &[u8], conduct: Conduct, value: &[u8], ttl: &[u8]) -> (Vec<Vec<Bytes>>, usize, bool) {
-        let most = if conduct == Conduct::Clean { 9 } else { 15 };
-        let one = |args: &[&[u8]]| (vec![words(args)], 0, false);
-        match self.rng.below(most) {
-            0 | 1 => one(&[b"SET", key, value, b"NX", b"PX", ttl]),
-            2 => one(&[b"SET", key, value, b"px", ttl, b"nx"]),
-            3 => (vec![words(&[b"SETNX", key, value])], 0, true),
-            4 => (vec![words(&[b"SETNX", key, value]), words(&[b"PEXPIRE", key, ttl])], 0, false),
-            5 => {
-                let set = words(&[b"SET", key, value, b"PX", ttl, b"NX"]);
-                (vec![words(&[b"MULTI"]), set, words(&[b"EXEC"])], 1, false)
-            }
-            6 => {
-                let (set, expire) = (words(&[b"SETNX", key, value]), words(&[b"PEXPIRE", key, ttl]));
-                (vec![words(&[b"MULTI"]), set, expire, words(&[b"EXEC"])], 1, false)
-            }
-            7 => one(&[b"SET", key, value, b"NX", b"GET", b"PX", ttl]),
-            8 => {
-                let watch = words(&[b"WATCH", key]);
-                let set = words(&[b"SET", key, value, b"NX", b"PX", ttl]);
-                (vec![watch, words(&[b"MULTI"]), set, words(&[b"EXEC"])], 2, false)
-            }
-            9 => one(&[b"SET", key, value, b"PX", ttl]),
-            10 => one(&[b"PSETEX", key, ttl, value]),
-            11 => (vec![words(&[b"GETSET", key, value]), words(&[b"PEXPIRE", key, ttl])], 0, false),
-            12 => (vec![words(&[b"MSET", key, value]), words(&[b"PEXPIRE", key, ttl])], 0, false),
-            13 => one(&[b"SET", key, value, b"GET", b"PX", ttl]),
-            // The whole cycle in one packet, whatever comes of it.
-            _ => (vec![words(&[b"SET", key, value, b"NX", b"PX", ttl]), words(&[b"DEL", key])], 0, false),
-        }
     }
 
     fn extend(&mut self, task: usize) {
@@ -309,7 +315,10 @@ impl World {
             3 => (Meaning::Extend, words(&[b"EXPIRE", &key, &seconds, b"GT"])),
             4 => (Meaning::Extend, words(&[b"PEXPIREAT", &key, &at, b"XX"])),
             5 => (Meaning::Extend, words(&[b"GETEX", &key, b"PX", &ttl])),
-            6 => (Meaning::SelfChecked, words(&[b"EVAL", COMPARE_AND_EXPIRE.as_bytes(), b"1", &key, &value, &ttl])),
+            6 => (
+                Meaning::SelfChecked,
+                words(&[b"EVAL", COMPARE_AND_EXPIRE.as_bytes(), b"1", &key, &value, &ttl]),
+            ),
             7 => (Meaning::Overwrite, words(&[b"SET", &key, &value, b"XX", b"PX", &ttl])),
             8 if lock.conduct == Conduct::Rough => (Meaning::Overwrite, words(&[b"SETEX", &key, &seconds, &value])),
             8 => (Meaning::Extend, words(&[b"PEXPIRE", &key, &ttl, b"LT"])),
@@ -323,11 +332,13 @@ impl World {
         self.tasks[task].state = State::Releasing;
         let lock = self.plan.locks[self.tasks[task].lock].clone();
         let client = self.connection_for(task);
-        let second = self.tasks[task].second.map(|second| self.plan.locks[second].key.clone());
+        let second = self.tasks[task]
+            .second
+            .map(|second| self.plan.locks[second].key.clone());
         let value = self.tasks[task].value.clone();
         let commands = match second {
             Some(second) => vec![words(&[b"DEL", &second, b"plain:0", &lock.key])],
-            None => self.given_up(&lock.key, lock.rule, &value),
+            None => self.given_up(&lock, &value),
         };
         let silent = commands[0].len() == 3 && commands[0][2] == b"SKIP";
         let mut requests = Vec::new();
@@ -338,7 +349,10 @@ impl World {
             self.requests[number].silent = silent;
             requests.push(number);
         }
-        let waits_for = requests.iter().copied().find(|number| self.requests[*number].task.is_some());
+        let waits_for = requests
+            .iter()
+            .copied()
+            .find(|number| self.requests[*number].task.is_some());
         self.tasks[task].waits_for = waits_for;
         if silent {
             self.over(task);
@@ -347,44 +361,5 @@ impl World {
         if lock.conduct == Conduct::Rough && self.rng.one_in(10) {
             self.ask(task, Meaning::Release, words(&[b"DEL", &lock.key]));
         }
-    }
-
-    fn given_up(&mut self, key: &[u8], rule: usize, value: &[u8]) -> Vec<Vec<Bytes>> {
-        let emulates = self.plan.rules[rule].emulate;
-        let one = |args: &[&[u8]]| vec![words(args)];
-        match self.rng.below(18) {
-            0..=4 => one(&[b"DEL", key]),
-            5 | 6 => one(&[b"UNLINK", key]),
-            7 => one(&[b"GETDEL", key]),
-            8 => one(&[b"EXPIRE", key, b"0"]),
-            9 => one(&[b"PEXPIRE", key, b"-5"]),
-            10 => one(&[b"PEXPIREAT", key, b"1000"]),
-            11 => one(&[b"RENAME", key, b"trash"]),
-            12 => one(&[b"EVAL", COMPARE_AND_DELETE.as_bytes(), b"1", key, value]),
-            13 => vec![words(&[b"MULTI"]), words(&[b"DEL", key]), words(&[b"EXEC"])],
-            14 => one(&[b"DEL", key, b"plain:1", key]),
-            15 => vec![words(&[b"CLIENT", b"REPLY", b"SKIP"]), words(&[b"DEL", key])],
-            16 if emulates => one(&[b"DELIFEQ", key, value]),
-            16 => one(&[b"GETEX", key, b"PXAT", b"1000"]),
-            _ => vec![words(&[b"GET", key]), words(&[b"DEL", key])],
-        }
-    }
-}
-
-/// What a task means by a command.
-pub fn meaning_of(args: &[Bytes]) -> Meaning {
-    let word = |index: usize| args.get(index).map(|arg| arg.to_ascii_uppercase()).unwrap_or_default();
-    let past = matches!(word(2).as_slice(), b"0" | b"-5" | b"1000") || word(3) == b"1000";
-    match word(0).as_slice() {
-        b"SETNX" | b"MSETNX" | b"RENAMENX" => Meaning::Acquire,
-        b"SET" if args.iter().skip(3).any(|arg| arg.eq_ignore_ascii_case(b"NX")) => Meaning::Acquire,
-        b"SET" if args.iter().skip(3).any(|arg| arg.eq_ignore_ascii_case(b"GET")) => Meaning::Takeover,
-        b"SET" | b"SETEX" | b"PSETEX" | b"MSET" => Meaning::Overwrite,
-        b"GETSET" => Meaning::Takeover,
-        b"DEL" | b"UNLINK" | b"GETDEL" | b"RENAME" | b"MOVE" => Meaning::Release,
-        b"EXPIRE" | b"PEXPIRE" | b"EXPIREAT" | b"PEXPIREAT" | b"GETEX" if past => Meaning::Release,
-        b"EXPIRE" | b"PEXPIRE" | b"EXPIREAT" | b"PEXPIREAT" | b"GETEX" | b"PERSIST" => Meaning::Extend,
-        b"EVAL" | b"EVALSHA" | b"DELIFEQ" => Meaning::SelfChecked,
-        _ => Meaning::Plain,
     }
 }

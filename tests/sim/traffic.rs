@@ -1,10 +1,11 @@
 //! What clients do beside taking locks: traffic on other keys, questions, and what strays do to the locks of others.
 
 use crate::client::letters;
+use crate::idioms::meaning_of;
 use crate::plan::{Conduct, PLAIN_KEYS};
 use crate::request::Meaning;
 use crate::server::keyspace::Bytes;
-use crate::task::{COMPARE_AND_DELETE, meaning_of, words};
+use crate::task::{COMPARE_AND_DELETE, words};
 use crate::world::World;
 
 impl World {
@@ -19,7 +20,11 @@ impl World {
         for _ in 0..count {
             let args = self.plain_command();
             let local = args.iter().skip(1).any(|arg| arg.starts_with(b"lockward:"));
-            let meaning = if is_flush(&args) { Meaning::Flush } else { own_or_plain(&args) };
+            let meaning = if is_flush(&args) {
+                Meaning::Flush
+            } else {
+                own_or_plain(&args)
+            };
             let number = self.prepare(client, None, meaning, args);
             self.requests[number].local = local && !transaction;
             requests.push(number);
@@ -107,7 +112,11 @@ impl World {
             _ => words(&[b"STRLEN", key]),
         };
         let takes = matches!(args[0].as_slice(), b"GETSET" | b"MSET");
-        let meaning = if args[0] == b"LOCKWARD" { Meaning::Own } else { meaning_of(&args) };
+        let meaning = if args[0] == b"LOCKWARD" {
+            Meaning::Own
+        } else {
+            meaning_of(&args)
+        };
         let mut requests = vec![self.prepare(client, None, meaning, args)];
         if takes {
             // Else it would stay until an operator comes.
@@ -123,5 +132,9 @@ fn is_flush(args: &[Bytes]) -> bool {
 }
 
 fn own_or_plain(args: &[Bytes]) -> Meaning {
-    if args[0] == b"LOCKWARD" { Meaning::Own } else { Meaning::Plain }
+    if args[0] == b"LOCKWARD" {
+        Meaning::Own
+    } else {
+        Meaning::Plain
+    }
 }

@@ -240,14 +240,16 @@ impl World {
             self.pipes[pipe].held = true;
             return;
         }
-        let Some(packet) = self.pipes[pipe].receive(self.now) else { return };
+        let Some(packet) = self.pipes[pipe].receive(self.now) else {
+            return;
+        };
         if let Packet::Fin | Packet::Reset = packet {
             self.note(|| format!("{to:?} gets {packet:?}"));
         }
         match to {
             End::Client(client) => self.client_receives(client, packet),
-            End::Downstream(proxy, session) => self.from_client(proxy, session, packet),
-            End::Upstream(proxy, session) => self.from_server(proxy, session, packet),
+            End::Downstream(proxy, session) => self.client_sent(proxy, session, packet),
+            End::Upstream(proxy, session) => self.server_sent(proxy, session, packet),
             End::Own(proxy, epoch) => self.own_receives(proxy, epoch, packet),
             End::Server(connection) => self.server_receives(connection, packet),
         }

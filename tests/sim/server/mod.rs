@@ -1,6 +1,8 @@
 //! The fake server: connections, transactions, scripts and blocked clients around the keyspace. Bytes in, bytes out; it
 //! knows no lockward, but each command carries a tag with the name of who asked, for the journal.
 
+mod blocking;
+mod collections;
 pub mod commands;
 pub mod keyspace;
 pub mod lua;
@@ -12,7 +14,7 @@ use std::rc::Rc;
 use sha1::{Digest, Sha1};
 
 use self::commands::is;
-use self::keyspace::{By, Bytes, Core, DATABASES, Note, Tag, What};
+use self::keyspace::{By, Bytes, Core, DATABASES, Note, Tag};
 use self::lua::{Engine, Patch};
 use crate::resp::{Reply, parse_request};
 
@@ -66,7 +68,14 @@ impl Server {
     pub fn new(patch: Option<Patch>) -> Server {
         let core = Rc::new(RefCell::new(Core::new()));
         let engine = Engine::new(&core, patch);
-        Server { core, engine, scripts: BTreeMap::new(), names: BTreeMap::new(), connections: BTreeMap::new(), numbers: 0 }
+        Server {
+            core,
+            engine,
+            scripts: BTreeMap::new(),
+            names: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            numbers: 0,
+        }
     }
 
     pub fn core(&self) -> Ref<'_, Core> {
@@ -115,11 +124,9 @@ impl Server {
 
     /// The database that a connection has selected.
     pub fn database(&self, connection: u64) -> usize {
-        self.connections.get(&connection).map_or(0, |connection| connection.database)
-    }
-
-    pub fn is_connected(&self, connection: u64) -> bool {
-        self.connections.contains_key(&connection)
+        self.connections
+            .get(&connection)
+            .map_or(0, |connection| connection.database)
     }
 
     /// The process dies and comes back: no connection, no script; the data stay or go.
@@ -160,7 +167,10 @@ impl Server {
 
     /// A command past lockward.
     pub fn direct(&mut self, db: usize, args: &[Bytes]) -> Reply {
-        let tag = Tag { by: By::Direct, keys: Vec::new() };
+        let tag = Tag {
+            by: By::Direct,
+            keys: Vec::new(),
+        };
         let mut core = self.core_mut();
         core.begin(&tag, db, args);
         let reply = core.data(db, args).expect("a known command");
@@ -169,7 +179,9 @@ impl Server {
     }
 
     fn encode(&mut self, number: u64, reply: &Reply) -> Bytes {
-        let Some(connection) = self.connections.get_mut(&number) else { return Vec::new() };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return Vec::new();
+        };
         let silent = connection.replies != Replies::On;
         connection.replies = match connection.replies {
             Replies::SkipAfter => Replies::Skip,
@@ -221,7 +233,9 @@ impl Server {
     }
 
     fn eval(&mut self, name: &[u8], args: &[Bytes], database: usize) -> Reply {
-        let Some(text) = args.get(1) else { return Reply::error("ERR wrong number of arguments for 'eval' command") };
+        let Some(text) = args.get(1) else {
+            return Reply::error("ERR wrong number of arguments for 'eval' command");
+        };
         let text = if name == b"EVAL" {
             // Hashing costs more than all the rest.
             let name = self.names.entry(text.clone()).or_insert_with(|| sha1(text)).clone();
@@ -233,7 +247,10 @@ impl Server {
                 None => return Reply::error("NOSCRIPT No matching script. Please use EVAL."),
             }
         };
-        let count = args.get(2).and_then(|count| String::from_utf8_lossy(count).parse().ok()).unwrap_or(0);
+        let count = args
+            .get(2)
+            .and_then(|count| String::from_utf8_lossy(count).parse().ok())
+            .unwrap_or(0);
         let (keys, argv) = args[3..].split_at(count);
         self.engine.run(&text, keys, argv, database)
     }
@@ -241,7 +258,11 @@ impl Server {
     fn script(&mut self, args: &[Bytes]) -> Reply {
         match args.get(1) {
             Some(word) if is(word, "LOAD") => {
-                let name = self.names.entry(args[2].clone()).or_insert_with(|| sha1(&args[2])).clone();
+                let name = self
+                    .names
+                    .entry(args[2].clone())
+                    .or_insert_with(|| sha1(&args[2]))
+                    .clone();
                 self.scripts.insert(name.clone(), args[2].clone());
                 Reply::Bulk(name)
             }
@@ -249,15 +270,20 @@ impl Server {
                 self.scripts.clear();
                 Reply::ok()
             }
-            Some(word) if is(word, "EXISTS") => {
-                Reply::Array(args[2..].iter().map(|name| Reply::bool(self.scripts.contains_key(name))).collect())
-            }
+            Some(word) if is(word, "EXISTS") => Reply::Array(
+                args[2..]
+                    .iter()
+                    .map(|name| Reply::bool(self.scripts.contains_key(name)))
+                    .collect(),
+            ),
             _ => Reply::error("ERR unknown subcommand"),
         }
     }
 
     fn state(&mut self, number: u64, name: &[u8], args: &[Bytes]) -> Reply {
-        let Some(connection) = self.connections.get_mut(&number) else { return Reply::ok() };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return Reply::ok();
+        };
         match name {
             b"AUTH" if args.last().is_some_and(|password| password != b"right") => {
                 return Reply::error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -270,7 +296,11 @@ impl Server {
                 connection.database = index;
             }
             b"HELLO" => {
-                connection.resp = if args.get(1).is_some_and(|version| version == b"3") { 3 } else { 2 };
+                connection.resp = if args.get(1).is_some_and(|version| version == b"3") {
+                    3
+                } else {
+                    2
+                };
                 let field = |text: &str| Reply::Bulk(text.as_bytes().to_vec());
                 let proto = Reply::Int(i64::from(connection.resp));
                 return Reply::Map(vec![field("server"), field("fake"), field("proto"), proto]);
@@ -294,9 +324,13 @@ impl Server {
 
     fn transaction(&mut self, number: u64, name: &[u8], args: &[Bytes]) -> Reply {
         let database = self.database(number);
-        let watched = args[1..].iter().map(|key| (database, key.clone(), self.version(database, key)));
+        let watched = args[1..]
+            .iter()
+            .map(|key| (database, key.clone(), self.version(database, key)));
         let watched: Vec<(usize, Bytes, u64)> = watched.collect();
-        let Some(connection) = self.connections.get_mut(&number) else { return Reply::ok() };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return Reply::ok();
+        };
         match (name, connection.queue.is_some()) {
             (b"MULTI", true) => return Reply::error("ERR MULTI calls can not be nested"),
             (b"WATCH", true) => return Reply::error("ERR WATCH inside MULTI is not allowed"),
@@ -313,83 +347,43 @@ impl Server {
     }
 
     fn exec(&mut self, number: u64) -> Reply {
-        let Some(connection) = self.connections.get_mut(&number) else { return Reply::ok() };
-        let Some(queue) = connection.queue.take() else { return Reply::error("ERR EXEC without MULTI") };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return Reply::ok();
+        };
+        let Some(queue) = connection.queue.take() else {
+            return Reply::error("ERR EXEC without MULTI");
+        };
         let broken = std::mem::take(&mut connection.broken_queue);
         let watches = std::mem::take(&mut connection.watches);
         if broken {
             return Reply::error("EXECABORT Transaction discarded because of previous errors.");
         }
-        if watches.iter().any(|(database, key, version)| self.version(*database, key) != *version) {
+        if watches
+            .iter()
+            .any(|(database, key, version)| self.version(*database, key) != *version)
+        {
             return Reply::NullArray;
         }
-        let replies = queue.into_iter().map(|(args, tag)| self.command(number, &args[0].to_ascii_uppercase(), &args, tag));
+        let replies = queue
+            .into_iter()
+            .map(|(args, tag)| self.command(number, &args[0].to_ascii_uppercase(), &args, tag));
         Reply::Array(replies.collect())
     }
-
-    fn pop(&mut self, database: usize, keys: &[Bytes]) -> Option<Reply> {
-        let mut core = self.core_mut();
-        let key = keys.iter().find(|key| core.get(database, key).is_some())?;
-        let item = core.data(database, &[b"LPOP".to_vec(), key.clone()])?;
-        Some(Reply::Array(vec![Reply::Bulk(key.clone()), item]))
-    }
-
-    fn blpop(&mut self, number: u64, args: &[Bytes], tag: Tag) -> Option<Reply> {
-        let database = self.database(number);
-        self.core_mut().begin(&tag, database, args);
-        let keys = args[1..args.len() - 1].to_vec();
-        let reply = self.pop(database, &keys);
-        self.core_mut().end(reply.as_ref());
-        if reply.is_none() {
-            let seconds: f64 = String::from_utf8_lossy(&args[args.len() - 1]).parse().unwrap_or(0.0);
-            let until = self.core().now_us + (seconds * 1e6) as u64;
-            if let Some(connection) = self.connections.get_mut(&number) {
-                connection.blocked = Some(Blocked { keys, until, tag });
-            }
-        }
-        reply
-    }
-
-    /// When the next blocked client has waited long enough, in microseconds since 1970.
-    pub fn next_timeout(&self) -> Option<u64> {
-        self.connections.values().filter_map(|connection| connection.blocked.as_ref()).map(|b| b.until).min()
-    }
-
-    /// The next blocked client that has an answer now: its number, the reply, its bytes and its request.
-    pub fn unblock(&mut self) -> Option<(u64, Reply, Bytes, Tag)> {
-        let now = self.core().now_us;
-        let numbers: Vec<u64> = self.connections.keys().copied().collect();
-        for number in numbers {
-            let database = self.database(number);
-            let Some(blocked) = self.connections.get(&number).and_then(|c| c.blocked.as_ref()) else { continue };
-            let (keys, until, tag) = (blocked.keys.clone(), blocked.until, blocked.tag.clone());
-            self.core_mut().begin(&tag, database, &request_words(&keys));
-            let popped = self.pop(database, &keys);
-            let reply = popped.or_else(|| (until <= now).then_some(Reply::NullArray));
-            self.core_mut().end(reply.as_ref());
-            if let Some(reply) = reply {
-                if let Some(connection) = self.connections.get_mut(&number) {
-                    connection.blocked = None;
-                }
-                let bytes = self.encode(number, &reply);
-                return Some((number, reply, bytes, tag));
-            }
-        }
-        None
-    }
-}
-
-fn request_words(keys: &[Bytes]) -> Vec<Bytes> {
-    std::iter::once(b"BLPOP".to_vec()).chain(keys.iter().cloned()).collect()
 }
 
 /// Whether the server would queue the command.
 fn known(name: &[u8]) -> bool {
-    !matches!(name, b"LOCKWARD.REFUSED" | b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"NOSUCH")
+    !matches!(
+        name,
+        b"LOCKWARD.REFUSED" | b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"NOSUCH"
+    )
 }
 
 fn unknown(args: &[Bytes]) -> Reply {
-    let name = args.first().map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default();
+    let name = args
+        .first()
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .unwrap_or_default();
     Reply::error(&format!("ERR unknown command '{name}', with args beginning with: "))
 }
 
@@ -399,67 +393,4 @@ pub fn sha1(text: &[u8]) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::keyspace::{Bytes, By, Note, Tag, What};
-    use super::*;
-
-    fn words(line: &str) -> Vec<Bytes> {
-        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
-    }
-
-    /// Commands and the replies of Redis 7.0.15 to them.
-    #[test]
-    fn answers_as_redis_does() {
-        let mut server = Server::new(None);
-        let number = server.connect();
-        server.advance(1_700_000_000_000_000);
-        let cases = [
-            ("SET a 1 NX PX 100", "+OK\r\n"),
-            ("SET a 2 NX", "$-1\r\n"),
-            ("SET a 2 XX GET KEEPTTL", "$1\r\n1\r\n"),
-            ("PTTL a", ":100\r\n"),
-            ("EXPIRE a 10 GT", ":1\r\n"),
-            ("EXPIRE a 5 GT", ":0\r\n"),
-            ("PEXPIRE a 0", ":1\r\n"),
-            ("PERSIST a", ":0\r\n"),
-            ("SET a 1 PX 0", "-ERR invalid expire time in 'set' command\r\n"),
-            ("SET a 1 NX XX", "-ERR syntax error\r\n"),
-            ("GETEX a", "$-1\r\n"),
-            ("MSETNX a 1 b 2", ":1\r\n"),
-            ("RENAME a c", "+OK\r\n"),
-            ("RENAME a c", "-ERR no such key\r\n"),
-            ("DEL a b c c", ":2\r\n"),
-            ("HSET h f 1 g 2", ":2\r\n"),
-            ("GET h", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
-            ("HDEL h f g", ":2\r\n"),
-            ("EXISTS h", ":0\r\n"),
-            ("EXEC", "-ERR EXEC without MULTI\r\n"),
-            ("EVALSHA 0 0", "-NOSCRIPT No matching script. Please use EVAL.\r\n"),
-            ("EVAL return{1,'a',false,3,nil,5} 0", "*4\r\n:1\r\n$1\r\na\r\n$-1\r\n:3\r\n"),
-            ("EVAL return{err='E'} 0", "-E\r\n"),
-            ("EVAL return(redis.call('SET',KEYS[1],3.7)) 1 x", "+OK\r\n"),
-            ("GET x", "$3\r\n3.7\r\n"),
-            ("CLIENT REPLY SKIP", ""),
-            ("PING", ""),
-            ("PING", "+PONG\r\n"),
-        ];
-        for (line, expected) in cases {
-            let tag = Tag { by: By::Direct, keys: Vec::new() };
-            let bytes = server.serve(number, words(line), tag).bytes;
-            assert_eq!(String::from_utf8_lossy(&bytes), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_key_lives_through_its_last_millisecond() {
-        let mut server = Server::new(None);
-        server.advance(5_000_000);
-        server.direct(0, &words("SET a 1 PX 10"));
-        server.advance(5_010_999);
-        assert!(server.core().get(0, b"a").is_some());
-        server.advance(5_011_000);
-        assert!(server.core().get(0, b"a").is_none());
-        let last = server.journal().pop();
-        assert!(matches!(last, Some(Note::Change(change)) if change.what == What::Expired));
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use crate::coverage::Place;
 use crate::plan::Conduct;
 use crate::request::Meaning;
 use crate::resp::Reply;
-use crate::server::keyspace::{By, Bytes, Change, Seen, What};
+use crate::server::keyspace::{By, Change, Seen};
 use crate::world::World;
 
 /// The edges of windows, in milliseconds.
@@ -19,7 +19,6 @@ const MARKED_US: u64 = 2_500_000;
 pub struct Owing {
     /// 0: nobody will release it, lockward only cannot know.
     pub incarnation: u64,
-    pub task: Option<usize>,
     pub client: usize,
     pub since: i64,
 }
@@ -53,7 +52,10 @@ impl Account {
 
 impl World {
     fn account(&mut self, db: usize, key: &[u8], owner: &str) -> &mut Account {
-        self.truth.accounts.entry((db, key.to_vec(), owner.to_owned())).or_default()
+        self.truth
+            .accounts
+            .entry((db, key.to_vec(), owner.to_owned()))
+            .or_default()
     }
 
     fn account_of(&mut self, inc: &Incarnation) -> &mut Account {
@@ -68,7 +70,9 @@ impl World {
     }
 
     pub fn expired(&mut self, change: &Change) {
-        let Some(inc) = self.truth.incarnations.get_mut(&change.incarnation) else { return };
+        let Some(inc) = self.truth.incarnations.get_mut(&change.incarnation) else {
+            return;
+        };
         inc.alive = false;
         let inc = inc.clone();
         let at = change.was.unwrap_or_else(|| self.server_ms());
@@ -80,8 +84,15 @@ impl World {
             self.taint(&inc);
         }
         if !inc.opened && (!inc.sent || inc.direct) {
-            let (incarnation, task, client) = (change.incarnation, inc.task, inc.client);
-            self.owes(&inc, Owing { incarnation, task, client, since: at });
+            let (incarnation, client) = (change.incarnation, inc.client);
+            self.owes(
+                &inc,
+                Owing {
+                    incarnation,
+                    client,
+                    since: at,
+                },
+            );
         }
         self.settle(&inc);
     }
@@ -97,7 +108,10 @@ impl World {
     fn settle(&mut self, inc: &Incarnation) {
         let window = self.plan.rules[inc.rule].late_release_window_ms as i64;
         let now = self.server_ms();
-        let living = self.truth.living(inc.db, &inc.key).is_some_and(|(_, live)| live.owner == inc.owner && live.managed);
+        let living = self
+            .truth
+            .living(inc.db, &inc.key)
+            .is_some_and(|(_, live)| live.owner == inc.owner && live.managed);
         let account = self.account_of(inc);
         account.owing.retain(|owing| owing.since + window + EDGE_MS >= now);
         if account.owing.is_empty() && !living {
@@ -118,7 +132,9 @@ impl World {
         }
         self.stray_release(client, db, key, found);
         let Some(incarnation) = found else { return };
-        let Some(inc) = self.truth.incarnations.get_mut(&incarnation) else { return };
+        let Some(inc) = self.truth.incarnations.get_mut(&incarnation) else {
+            return;
+        };
         inc.sent = true;
         let inc = inc.clone();
         self.account_of(&inc).pay(incarnation);
@@ -131,9 +147,15 @@ impl World {
 
     /// Every account that the release can touch although its acquire is none of it.
     fn stray_release(&mut self, client: usize, db: usize, key: &[u8], found: Option<u64>) {
-        let right = found.and_then(|number| self.truth.incarnations.get(&number)).map(|inc| inc.owner.clone());
+        let right = found
+            .and_then(|number| self.truth.incarnations.get(&number))
+            .map(|inc| inc.owner.clone());
         let mut strays: Vec<Incarnation> = Vec::new();
-        let recent = self.truth.incarnations.values().filter(|inc| inc.db == db && inc.key == key && inc.managed);
+        let recent = self
+            .truth
+            .incarnations
+            .values()
+            .filter(|inc| inc.db == db && inc.key == key && inc.managed);
         for inc in recent {
             if right.as_ref() != Some(&inc.owner) && self.is_owner(inc, client) {
                 strays.push(inc.clone());
@@ -145,7 +167,13 @@ impl World {
         }
         // A connection whose identity has changed has debts under two names.
         if self.clients[client].renamed {
-            let all: Vec<Incarnation> = self.truth.incarnations.values().filter(|inc| inc.db == db && inc.key == key).cloned().collect();
+            let all: Vec<Incarnation> = self
+                .truth
+                .incarnations
+                .values()
+                .filter(|inc| inc.db == db && inc.key == key)
+                .cloned()
+                .collect();
             all.iter().for_each(|inc| self.taint(inc));
         }
     }
@@ -157,14 +185,24 @@ impl World {
         }
         let standing = self.standing(inc);
         let now = self.server_ms();
-        let lost = Owing { incarnation: 0, task: None, client: inc.client, since: inc.due.map_or(now, |due| due.max(now)) };
+        let lost = Owing {
+            incarnation: 0,
+            client: inc.client,
+            since: inc.due.map_or(now, |due| due.max(now)),
+        };
         match by {
             Some(By::Request(number)) => match self.requests[number].meaning {
                 Meaning::Release => self.removed_by_release(number, incarnation, inc, standing),
                 Meaning::SelfChecked => {
                     // Until the reconcile has come, lockward may take it for expired.
                     if inc.managed && inc.due.is_some() {
-                        self.owes(inc, Owing { client: usize::MAX, ..lost });
+                        self.owes(
+                            inc,
+                            Owing {
+                                client: usize::MAX,
+                                ..lost
+                            },
+                        );
                     }
                     if self.requests[number].task != inc.task {
                         self.taint(inc);
@@ -186,10 +224,18 @@ impl World {
     pub fn reconciled(&mut self, db: usize, key: &[u8]) {
         // So near to its due time a lease counts as expired.
         let soon = self.server_ms() + 3;
-        let names: Vec<_> = self.truth.accounts.keys().filter(|name| name.0 == db && name.1 == key).cloned().collect();
+        let names: Vec<_> = self
+            .truth
+            .accounts
+            .keys()
+            .filter(|name| name.0 == db && name.1 == key)
+            .cloned()
+            .collect();
         for name in names {
             if let Some(account) = self.truth.accounts.get_mut(&name) {
-                account.owing.retain(|owing| owing.incarnation != 0 || owing.client != usize::MAX || owing.since <= soon);
+                account
+                    .owing
+                    .retain(|owing| owing.incarnation != 0 || owing.client != usize::MAX || owing.since <= soon);
             }
         }
     }
@@ -200,36 +246,59 @@ impl World {
         let account = self.truth.accounts.get(&(inc.db, inc.key.clone(), inc.owner.clone()));
         let clean = self.plan.conduct_of(&inc.key) == Conduct::Clean;
         let fresh = |account: &Account| {
-            !account.tainted && account.busy_since.is_none_or(|since| self.server_ms() < since + window - EDGE_MS)
+            !account.tainted
+                && account
+                    .busy_since
+                    .is_none_or(|since| self.server_ms() < since + window - EDGE_MS)
         };
         clean && inc.managed && !inc.direct && !inc.opened && account.is_none_or(fresh)
     }
 
     fn removed_by_release(&mut self, number: usize, incarnation: u64, inc: &Incarnation, standing: Standing) {
-        let Some(now) = self.truth.incarnations.get(&incarnation).cloned() else { return };
+        let Some(now) = self.truth.incarnations.get(&incarnation).cloned() else {
+            return;
+        };
         let window = self.plan.rules[inc.rule].late_release_window_ms;
         if standing != Standing::Current || window == 0 || !self.is_checked(inc) || now.sent {
             return;
         }
         let client = self.requests[number].client;
         let account = self.account_of(inc).clone();
-        let gone = account.expired_of.iter().find(|client| **client == usize::MAX || self.clients[**client].gone_since.is_some());
+        let gone = account
+            .expired_of
+            .iter()
+            .find(|client| **client == usize::MAX || self.clients[**client].gone_since.is_some());
         if let Some(gone) = gone.filter(|_| client == inc.client) {
             // The documented exception: the debt stays, and the lease's own release will pay it.
-            let (task, since) = (inc.task, account.busy_since.unwrap_or(0));
-            self.owes(inc, Owing { incarnation, task, client: *gone, since });
+            let since = account.busy_since.unwrap_or(0);
+            self.owes(
+                inc,
+                Owing {
+                    incarnation,
+                    client: *gone,
+                    since,
+                },
+            );
             self.coverage.exceptions += 1;
             return;
         }
-        let text = format!("#{number} of task {:?} removed {inc:?}, whose task is at work ({account:?})", self.requests[number].task);
+        let text = format!(
+            "#{number} of task {:?} removed {inc:?}, whose task is at work ({account:?})",
+            self.requests[number].task
+        );
         self.violated("2 sibling", text);
     }
 
     /// The release was executed: if the lock is still there, somebody must owe something.
     pub fn release_done(&mut self, number: usize, db: usize, key: &[u8], reply: &Reply) {
         let client = self.requests[number].client;
-        let existed = self.requests[number].before(key).and_then(|seen| seen.entry.as_ref()).map(|entry| entry.incarnation);
-        let Some((incarnation, inc)) = self.truth.living(db, key) else { return };
+        let existed = self.requests[number]
+            .before(key)
+            .and_then(|seen| seen.entry.as_ref())
+            .map(|entry| entry.incarnation);
+        let Some((incarnation, inc)) = self.truth.living(db, key) else {
+            return;
+        };
         let (inc, window) = (inc.clone(), self.plan.rules[inc.rule].late_release_window_ms);
         let owner = self.is_owner(&inc, client);
         let fails = reply.is_error() || self.plan.conduct_of(key) != Conduct::Clean;
@@ -250,14 +319,24 @@ impl World {
 
     /// Whether this client's end is in the records by now.
     fn is_marked(&self, client: usize) -> bool {
-        let Some(connection) = self.clients.get(client) else { return false };
-        let since = connection.gone_since.filter(|since| *since > self.last_trouble + 1_000_000);
+        let Some(connection) = self.clients.get(client) else {
+            return false;
+        };
+        let since = connection
+            .gone_since
+            .filter(|since| *since > self.last_trouble + 1_000_000);
         since.is_some_and(|since| self.now - since > MARKED_US && connection.opened > self.last_trouble)
     }
 
     /// A connection ended. Owners that are processes end with their last one, and their debts with them.
     pub fn truth_hears_of_end(&mut self, client: usize) {
-        let ended: Vec<Incarnation> = self.truth.incarnations.values().filter(|inc| self.ends_with(inc, client)).cloned().collect();
+        let ended: Vec<Incarnation> = self
+            .truth
+            .incarnations
+            .values()
+            .filter(|inc| self.ends_with(inc, client))
+            .cloned()
+            .collect();
         ended.iter().for_each(|inc| self.taint(inc));
     }
 
@@ -267,14 +346,22 @@ impl World {
 
     /// The caller's row of the decision table, and whether he has a debt of his own.
     pub fn place(&self, db: usize, seen: &Seen, client: usize) -> (Place, bool) {
-        let on_lock = self.truth.accounts.iter().filter(|(name, _)| name.0 == db && name.1 == seen.key);
-        let own_debt = on_lock.flat_map(|(_, account)| &account.owing).any(|owing| owing.client == client);
+        let on_lock = self
+            .truth
+            .accounts
+            .iter()
+            .filter(|(name, _)| name.0 == db && name.1 == seen.key);
+        let own_debt = on_lock
+            .flat_map(|(_, account)| &account.owing)
+            .any(|owing| owing.client == client);
         (self.row(seen, client, own_debt), own_debt)
     }
 
     fn row(&self, seen: &Seen, client: usize, own_debt: bool) -> Place {
         let Some(entry) = &seen.entry else { return Place::Free };
-        let Some(inc) = self.truth.incarnations.get(&entry.incarnation) else { return Place::Unmanaged };
+        let Some(inc) = self.truth.incarnations.get(&entry.incarnation) else {
+            return Place::Unmanaged;
+        };
         match self.standing(inc) {
             Standing::Unmanaged | Standing::Open | Standing::Vague => Place::Unmanaged,
             Standing::Adrift if self.is_owner(inc, client) => Place::Unmanaged,

@@ -32,7 +32,11 @@ impl World {
                 .collect();
             drop(core);
             for key in stuck {
-                let chore = Chore { database: db as u32, key: Bytes::from(key), task: Task::Free { token: None } };
+                let chore = Chore {
+                    database: db as u32,
+                    key: Bytes::from(key),
+                    task: Task::Free { token: None },
+                };
                 self.own_chore(0, chore);
             }
         }
@@ -48,7 +52,10 @@ impl World {
                 let record = key.starts_with(PREFIX.as_bytes()) && !key.ends_with(b"}=");
                 if record || self.plan.rule_of(&key).is_some() {
                     let entry = self.server.core().get(db, &key).cloned();
-                    return self.violated("5 left over", format!("{} is still there: {entry:?}", key.escape_ascii()));
+                    return self.violated(
+                        "5 left over",
+                        format!("{} is still there: {entry:?}", key.escape_ascii()),
+                    );
                 }
             }
         }
@@ -56,7 +63,10 @@ impl World {
             let proxy = &self.proxies[index];
             if !proxy.lines.is_empty() {
                 let clients: Vec<usize> = proxy.lines.values().map(|line| line.client).collect();
-                return self.violated("5 left over", format!("proxy {index} has sessions of clients {clients:?}"));
+                return self.violated(
+                    "5 left over",
+                    format!("proxy {index} has sessions of clients {clients:?}"),
+                );
             }
             if !proxy.keeper.is_empty() {
                 let text = format!("the keeper of proxy {index} remembers leases: {:?}", proxy.keeper);

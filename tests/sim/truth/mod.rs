@@ -2,13 +2,15 @@
 //! of a lock key, and whether everything that became of it was allowed. Knows nothing of lockward's records.
 
 pub mod account;
+mod changes;
+mod cover;
 pub mod end;
 pub mod replies;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lockward::lock::rule::{OwnerPart, Unmanaged};
+use lockward::lock::rule::OwnerPart;
 
 use self::account::Account;
 use crate::coverage::Place;
@@ -31,7 +33,6 @@ pub struct Incarnation {
     pub owner: String,
     pub client: usize,
     pub task: Option<usize>,
-    pub created: i64,
     /// As it is on the server, and as lockward was told.
     pub expire: Option<i64>,
     pub due: Option<i64>,
@@ -49,11 +50,24 @@ pub struct Incarnation {
 
 impl fmt::Debug for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = [("managed", self.managed), ("sent", self.sent), ("opened", self.opened), ("direct", self.direct)];
-        let flags: Vec<&str> = flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect();
+        let flags = [
+            ("managed", self.managed),
+            ("sent", self.sent),
+            ("opened", self.opened),
+            ("direct", self.direct),
+        ];
+        let flags: Vec<&str> = flags
+            .into_iter()
+            .filter(|(_, set)| *set)
+            .map(|(name, _)| name)
+            .collect();
         let (key, owner, client, task) = (self.key.escape_ascii(), &self.owner, self.client as isize, self.task);
         let (expire, due, fence) = (self.expire, self.due, self.fence);
-        write!(f, "{{{key} in {} of {owner}, client {client}, task {task:?}, {flags:?}, ", self.db)?;
+        write!(
+            f,
+            "{{{key} in {} of {owner}, client {client}, task {task:?}, {flags:?}, ",
+            self.db
+        )?;
         write!(f, "expire {expire:?}, due {due:?}, fence {fence:?}}}")
     }
 }
@@ -98,7 +112,9 @@ impl Truth {
     /// The incarnation that a lock key has now.
     pub fn living(&self, db: usize, key: &[u8]) -> Option<(u64, &Incarnation)> {
         let mut newest = self.incarnations.iter().rev();
-        newest.find(|(_, inc)| inc.alive && inc.db == db && inc.key == key).map(|(number, inc)| (*number, inc))
+        newest
+            .find(|(_, inc)| inc.alive && inc.db == db && inc.key == key)
+            .map(|(number, inc)| (*number, inc))
     }
 }
 
@@ -160,29 +176,44 @@ impl World {
     }
 
     fn begins(&mut self, by: By, db: usize, args: Vec<Bytes>, seen: Vec<Seen>) {
+        if let By::Request(number) = by {
+            self.extend_in_the_past(number, &seen);
+        }
         let places = match by {
-            By::Request(number) => seen.iter().map(|seen| self.place(db, seen, self.requests[number].client)).collect(),
+            By::Request(number) => seen
+                .iter()
+                .map(|seen| self.place(db, seen, self.requests[number].client))
+                .collect(),
             _ => Vec::new(),
         };
         let (changes, record_changes) = (Vec::new(), Vec::new());
-        self.truth.current = Some(Current { by, db, args, seen, places, changes, record_changes, fences: Vec::new() });
-        if let By::Request(number) = by {
-            self.extend_in_the_past(number);
-        }
+        self.truth.current = Some(Current {
+            by,
+            db,
+            args,
+            seen,
+            places,
+            changes,
+            record_changes,
+            fences: Vec::new(),
+        });
         if let By::Request(number) = by
             && self.requests[number].meaning == Meaning::Release
         {
-            for key in self.requests[number].locks.clone() {
+            for key in self.requests[number].released() {
                 self.release_received(number, db, &key);
             }
         }
     }
 
-    /// An extend to a point in time that has passed on its way is a release.
-    fn extend_in_the_past(&mut self, number: usize) {
+    /// An extend to a point in time that has passed on its way is a release, if its condition (XX) holds.
+    fn extend_in_the_past(&mut self, number: usize, seen: &[Seen]) {
         let request = &self.requests[number];
         let at = (request.name() == "PEXPIREAT").then(|| String::from_utf8_lossy(&request.args[2]).parse::<i64>().ok());
-        if request.meaning == Meaning::Extend && at.flatten().is_some_and(|at| at <= self.server_ms()) {
+        let holds = seen
+            .iter()
+            .any(|seen| seen.entry.as_ref().is_some_and(|entry| entry.expire.is_some()));
+        if request.meaning == Meaning::Extend && holds && at.flatten().is_some_and(|at| at <= self.server_ms()) {
             self.requests[number].meaning = Meaning::Release;
         }
     }
@@ -214,176 +245,10 @@ impl World {
         current.record_changes.push(change);
     }
 
-    fn created(&mut self, by: Option<By>, change: &Change) {
-        let rule = self.plan.rule_of(&change.key).unwrap_or(0);
-        let mut inc = Incarnation {
-            db: change.db,
-            key: change.key.clone(),
-            rule,
-            managed: false,
-            owner: String::new(),
-            client: usize::MAX,
-            task: None,
-            created: self.server_ms(),
-            expire: change.is,
-            due: change.is,
-            sent: false,
-            opened: false,
-            direct: true,
-            vague: false,
-            fence: None,
-            alive: true,
-        };
-        match by {
-            Some(By::Request(number)) => {
-                let request = &self.requests[number];
-                inc.managed = !matches!(request.meaning, Meaning::Plain | Meaning::SelfChecked);
-                inc.direct = !inc.managed;
-                inc.client = request.client;
-                inc.task = request.task;
-                inc.owner = self.owner_of(rule, request.client);
-            }
-            Some(By::Direct) => {}
-            other => return self.violated("1 foreign", format!("{other:?} created {}", change.key.escape_ascii())),
-        }
-        self.truth.incarnations.insert(change.incarnation, inc);
-    }
-
-    /// A lock key that exists was changed by a command.
-    fn touched(&mut self, by: Option<By>, change: &Change) {
-        let Some(inc) = self.truth.incarnations.get(&change.incarnation).cloned() else { return };
-        let refused = match by {
-            Some(By::Request(number)) => self.refuses(number, &inc, change),
-            Some(By::Keeper(proxy)) => self.keeper_may_not(proxy, &inc, change),
-            // Without a command only the server's own death takes keys away.
-            Some(By::Direct) | None => None,
-            _ => Some("lockward changed it by itself"),
-        };
-        if let Some(why) = refused {
-            let (what, key) = (&change.what, change.key.escape_ascii());
-            let standing = self.standing(&inc);
-            return self.violated("1 foreign", format!("{by:?}: {what:?} of {key}: {why} ({standing:?}, {inc:?})"));
-        }
-        match change.what {
-            What::Removed => self.removed(by, change.incarnation, &inc),
-            _ => self.follow(by, change, &inc),
-        }
-    }
-
-    /// Why this request should not have changed this incarnation.
-    fn refuses(&self, number: usize, inc: &Incarnation, change: &Change) -> Option<&'static str> {
-        let request = &self.requests[number];
-        let refuse_unmanaged = self.plan.rules[inc.rule].unmanaged == Unmanaged::Refuse;
-        let owner = self.is_owner(inc, request.client);
-        // What is no operation on a lease passes, and scripts are taken at their word.
-        if matches!(request.meaning, Meaning::Plain | Meaning::SelfChecked | Meaning::Flush) {
-            return None;
-        }
-        match self.standing(inc) {
-            Standing::Open | Standing::Vague => None,
-            Standing::Unmanaged if request.meaning == Meaning::Takeover => None,
-            Standing::Unmanaged => refuse_unmanaged.then_some("nobody holds it, and the rule refuses that"),
-            Standing::Current | Standing::Adrift if owner => None,
-            _ if request.meaning == Meaning::Takeover => None,
-            Standing::Current if self.is_gift(inc, change) => None,
-            _ => Some("it is another's"),
-        }
-    }
-
-    /// A lease without TTL may get one from anybody, if it leaves the holder time.
-    fn is_gift(&self, inc: &Incarnation, change: &Change) -> bool {
-        // `max_ttl` may cut it in the same command.
-        let current = self.truth.current.iter().flat_map(|current| &current.changes);
-        let first = current.into_iter().find(|known| known.key == change.key);
-        let had_none = first.map_or(inc.expire, |first| first.was).is_none();
-        let max = self.plan.rules[inc.rule].max_ttl_ms.map_or(10_000, |max| max.min(10_000)) as i64;
-        let least = self.server_ms() + max;
-        change.what == What::ExpirySet && had_none && change.is.is_some_and(|expire| expire >= least)
-            || inc.direct
-    }
-
-    fn keeper_may_not(&self, proxy: usize, inc: &Incarnation, change: &Change) -> Option<&'static str> {
-        let rule = &self.plan.rules[inc.rule];
-        let longer = match (change.was, change.is) {
-            (Some(was), Some(is)) => is >= was,
-            _ => false,
-        };
-        match change.what {
-            What::ExpirySet if !rule.renew => Some("the rule does not renew"),
-            What::ExpirySet if !longer => Some("a renewal made it shorter"),
-            What::ExpirySet => None,
-            What::Removed if self.winding_down && self.now > self.plan.length_us + 60_000_000 => None,
-            What::Removed if !rule.release_on_disconnect => Some("the rule does not release on disconnect"),
-            What::Removed if self.is_here(proxy, inc) => Some("its owner is still connected"),
-            What::Removed => None,
-            _ => Some("no chore does this"),
-        }
-    }
-
-    /// Whether the incarnation's owner has been connected to this proxy for a while.
-    fn is_here(&self, proxy: usize, inc: &Incarnation) -> bool {
-        let long = |since: u64| self.now.saturating_sub(since) > 3_000_000;
-        self.proxies[proxy].lines.values().any(|line| {
-            let client = &self.clients[line.client];
-            let open = client.state == crate::client::State::Open;
-            open && long(line.opened) && long(client.identity_since) && self.is_owner(inc, line.client)
-        })
-    }
-
-    /// The incarnation lives on, changed.
-    fn follow(&mut self, by: Option<By>, change: &Change, was: &Incarnation) {
-        let standing = self.standing(was);
-        let (mut new, mut tainted) = (was.clone(), false);
-        new.expire = change.is;
-        match by {
-            Some(By::Request(number)) => {
-                let (client, task, meaning) =
-                    (self.requests[number].client, self.requests[number].task, self.requests[number].meaning);
-                let owner = self.is_owner(was, client);
-                let led = matches!(standing, Standing::Current | Standing::Open);
-                match meaning {
-                    Meaning::SelfChecked | Meaning::Plain | Meaning::Flush => tainted = true,
-                    // Nobody's, and now his: and the owner's own lease that was changed past lockward begins anew.
-                    Meaning::Overwrite if change.what == What::Written && standing != Standing::Current => {
-                        new.managed = true;
-                        new.opened = false;
-                        new.direct = false;
-                        new.sent = false;
-                        new.owner = self.owner_of(was.rule, client);
-                        (new.client, new.task, new.due) = (client, task, change.is);
-                        tainted = true;
-                    }
-                    Meaning::Takeover if !owner && standing != Standing::Unmanaged => {
-                        new.opened = true;
-                        new.due = change.is;
-                    }
-                    // Two tasks of one owner now believe that they hold it.
-                    _ if change.what == What::Written && task != was.task => {
-                        tainted = true;
-                        new.due = change.is;
-                    }
-                    _ if led => new.due = change.is,
-                    // An extend of the owner's brings the record in line.
-                    Meaning::Extend if standing == Standing::Adrift && owner => new.due = change.is,
-                    _ => new.direct = true,
-                }
-                new.vague |= standing == Standing::Vague;
-            }
-            Some(By::Direct) => {
-                new.direct = true;
-                tainted = true;
-            }
-            _ => new.due = change.is,
-        }
-        if tainted || standing == Standing::Vague {
-            self.taint(was);
-            self.taint(&new);
-        }
-        self.truth.incarnations.insert(change.incarnation, new);
-    }
-
     fn ends(&mut self, reply: &Reply) {
-        let Some(current) = self.truth.current.take() else { return };
+        let Some(current) = self.truth.current.take() else {
+            return;
+        };
         match current.by {
             By::Request(number) => self.request_ends(number, current, reply),
             By::Reconcile(number) => self.reconcile_ends(number, &current),
@@ -403,18 +268,37 @@ impl World {
         request.seen = current.seen;
         request.changes = current.changes;
         request.record_changes = current.record_changes.len();
+        self.check_fence(number, current.db, reply);
         if self.requests[number].meaning == Meaning::Release {
-            for key in self.requests[number].locks.clone() {
+            for key in self.requests[number].released() {
                 self.release_done(number, current.db, &key, reply);
             }
         }
         self.check_ttl(number, current.db);
     }
 
+    /// `LOCKWARD FENCE` answers with the token of the caller's own lease, or of his owner's.
+    fn check_fence(&mut self, number: usize, db: usize, reply: &Reply) {
+        let request = &self.requests[number];
+        let Reply::Int(fence) = reply else { return };
+        if request.meaning != Meaning::Own {
+            return;
+        }
+        let living = self.truth.living(db, &request.args[2]).map(|(_, inc)| inc.clone());
+        let fits = |inc: &Incarnation| inc.fence == Some(*fence) && self.is_owner(inc, request.client);
+        if !living.as_ref().is_some_and(fits) {
+            let text = format!("#{number} was told {fence}, which is not the token of its lease: {living:?}");
+            self.violated("6 fencing", text);
+        }
+    }
+
     /// Each new lease under a rule with fencing has a token of its own, larger than the lock's last.
     fn fences_drawn(&mut self, current: &Current) {
         let fenced = |key: &[u8]| self.plan.rule_of(key).is_some_and(|rule| self.plan.rules[rule].fencing);
-        let written = current.changes.iter().filter(|change| matches!(change.what, What::Created | What::Written));
+        let written = current
+            .changes
+            .iter()
+            .filter(|change| matches!(change.what, What::Created | What::Written));
         let written: Vec<&Change> = written.filter(|change| fenced(&change.key)).collect();
         for (change, fence) in written.into_iter().zip(&current.fences) {
             let last = self.truth.fences.insert((change.db, change.key.clone()), *fence);
@@ -433,7 +317,9 @@ impl World {
         self.coverage.reconciles += 1;
         for key in locks {
             self.reconciled(current.db, &key);
-            let Some((incarnation, inc)) = self.truth.living(current.db, &key) else { continue };
+            let Some((incarnation, inc)) = self.truth.living(current.db, &key) else {
+                continue;
+            };
             let (inc, standing) = (inc.clone(), self.standing(inc));
             let owner = self.is_owner(&inc, client);
             let clear = matches!(standing, Standing::Current | Standing::Adrift) && !inc.direct;
@@ -454,40 +340,35 @@ impl World {
     /// `default_ttl` and `max_ttl`.
     fn check_ttl(&mut self, number: usize, db: usize) {
         for key in self.requests[number].locks.clone() {
-            let Some((_, inc)) = self.truth.living(db, &key) else { continue };
+            let Some((_, inc)) = self.truth.living(db, &key) else {
+                continue;
+            };
             let rule = &self.plan.rules[inc.rule];
-            let plain = matches!(self.requests[number].meaning, Meaning::Plain | Meaning::SelfChecked | Meaning::Own);
+            let plain = matches!(
+                self.requests[number].meaning,
+                Meaning::Plain | Meaning::SelfChecked | Meaning::Own
+            );
             let touched = self.requests[number].changes.iter().any(|change| change.key == key);
             if inc.direct || plain || !touched || self.standing(inc) != Standing::Current {
                 continue;
             }
             let now = self.server_ms();
-            let too_long = rule.max_ttl_ms.is_some_and(|max| inc.expire.is_some_and(|at| at > now + max as i64 + 2));
-            let fresh = self.requests[number].changes.iter().any(|change| change.what == What::Created);
+            let too_long = rule
+                .max_ttl_ms
+                .is_some_and(|max| inc.expire.is_some_and(|at| at > now + max as i64 + 2));
+            let fresh = self.requests[number]
+                .changes
+                .iter()
+                .any(|change| change.what == What::Created);
             let endless = fresh && rule.default_ttl_ms.is_some() && inc.expire.is_none();
             if too_long || endless {
-                let text = format!("#{number} left {} with expiry {:?} at {now}", key.escape_ascii(), inc.expire);
+                let text = format!(
+                    "#{number} left {} with expiry {:?} at {now}",
+                    key.escape_ascii(),
+                    inc.expire
+                );
                 return self.violated("ttl policy", text);
             }
-        }
-    }
-
-    fn cover(&mut self, number: usize, current: &Current, reply: &Reply) {
-        let meaning = self.requests[number].meaning;
-        let report = report(reply);
-        self.coverage.report(&report);
-        if Meaning::TABLE.contains(&meaning) && !is_forwarded(&current.args) {
-            for (place, _) in &current.places {
-                self.coverage.table(meaning, *place);
-            }
-        }
-        if meaning == Meaning::Release {
-            for ((seen, (place, own_debt)), part) in current.seen.iter().zip(&current.places).zip(report.split(';')) {
-                self.coverage.release(*place, *own_debt, part, has_doubt(seen));
-            }
-        }
-        for seen in current.seen.iter().filter(|seen| seen.entry.is_none() && has_doubt(seen)) {
-            self.coverage.doubt_returns(seen, self.server_ms());
         }
     }
 }
@@ -499,27 +380,4 @@ fn is_unknown_script(notes: &[Note]) -> bool {
         _ => None,
     });
     matches!(end, Some(Some(Reply::Error(text))) if text.starts_with(b"NOSCRIPT"))
-}
-
-/// What one of lockward's scripts reports beside the reply.
-fn report(reply: &Reply) -> String {
-    match reply {
-        Reply::Array(elements) => match elements.as_slice() {
-            [Reply::Bulk(report), _] => String::from_utf8_lossy(report).into_owned(),
-            _ => String::new(),
-        },
-        _ => String::new(),
-    }
-}
-
-fn is_forwarded(args: &[Bytes]) -> bool {
-    crate::serving::script_of(args).is_none()
-}
-
-/// Whether a payment under the lease in this record is doubtful.
-fn has_doubt(seen: &Seen) -> bool {
-    let names: Vec<&[u8]> = seen.record.iter().map(|(name, _)| name.as_slice()).collect();
-    let unpaid = |number: &[u8]| names.iter().any(|name| name.strip_prefix(b"unpaid:") == Some(number));
-    let token = names.contains(&b"token".as_slice());
-    token && names.iter().filter_map(|name| name.strip_prefix(b"debt:")).any(|number| !unpaid(number))
 }
