@@ -138,9 +138,7 @@ pub struct Session {
     raw: bool,
     monitoring: bool,
     /// Always false: replies are left out on the way to the client, see [`Silence`].
-    replies_off: bool,
     /// Always false, likewise.
-    skip_next: bool,
     /// What is sent from here on will be queued, unless the server refused MULTI.
     in_transaction: bool,
     /// Who the client is will change when EXEC comes.
@@ -186,8 +184,6 @@ impl Session {
             logged_in: false,
             raw: false,
             monitoring: false,
-            replies_off: false,
-            skip_next: false,
             in_transaction: false,
             identity_queued: false,
             transaction: Transaction::default(),

@@ -82,11 +82,9 @@ impl Queue {
         self.entries.back_mut()
     }
 
-    /// The entries from the first on, if one of them is a subscription command, which is what is looked for among them;
-    /// else none: nobody walks a long queue for each command that joins it.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
-        let count = if self.subscriptions > 0 { self.entries.len() } else { 0 };
-        self.entries.iter().take(count)
+    /// Whether a subscription command is under way.
+    pub(super) fn subscribes(&self) -> bool {
+        self.subscriptions > 0
     }
 
     /// The `MULTI` at the front was refused: what stands behind it, up to where the next transaction would begin or
