@@ -14,3 +14,4 @@ mod silence;
 mod streaming;
 mod subscriptions;
 mod transactions;
+mod unheard;
