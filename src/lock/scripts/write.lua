@@ -26,7 +26,7 @@ local function main()
   end
   local a = redis.pcall(unpack(ARGV, 6))
   if type(a) == 'table' and a.err then return a end
-  local e = call('PEXPIRETIME', k)
+  local e = expiry(k)
   if e == -2 then
     if s.state ~= 'unmanaged' then finish(s) end
     return {'ended', a}
