@@ -1,3 +1,12 @@
+-- Takes back what was written on a free lock: without its record it would be nobody's. s: what was there before.
+local function undo(k, s)
+  for _, c in ipairs({{'DEL', k}, {'UNLINK', k}, {'SET', k, '', 'PX', 1}}) do
+    local a = redis.pcall(unpack(c))
+    if type(a) ~= 'table' or not a.err then break end
+  end
+  if s and not s.h then redis.pcall('DEL', s.r) end
+end
+
 -- Writes the record of a new lease on a lock that has just been taken; s is what was there before. Returns the report.
 local function grant(s, w, fence)
   local e = expiry(s.k)
