@@ -153,7 +153,12 @@ impl Session {
             || (!self.leaving_now()
                 && self.to_upstream.len() < BUFFER_LIMIT
                 && self.pending.has_room()
-                && !(self.gated && self.requests.len() >= STREAM_FROM))
+                && !(self.held_back() && self.requests.len() >= STREAM_FROM))
+    }
+
+    /// What comes is not looked at before the answers due have come.
+    pub(super) fn held_back(&self) -> bool {
+        self.gated && !self.pending.is_empty()
     }
 
     /// Leaving, and no request is half sent and no transaction half queued.

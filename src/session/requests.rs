@@ -61,8 +61,7 @@ impl Session {
     }
 
     fn may_take(&self) -> bool {
-        let gate_open = !self.gated || self.pending.is_empty();
-        gate_open
+        !self.held_back()
             && !matches!(self.stage, Stage::Ended { .. })
             && self.accepts_requests()
             && self.to_upstream.len() < BUFFER_LIMIT
