@@ -7,7 +7,7 @@ mod cover;
 pub mod end;
 pub mod replies;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use lockward::lock::rule::OwnerPart;
@@ -159,14 +159,14 @@ impl World {
 
     /// Reads what the server has noted since the last time.
     pub fn read_journal(&mut self) {
-        let notes = self.server.journal();
-        for (index, note) in notes.iter().enumerate() {
+        let mut notes = VecDeque::from(self.server.journal());
+        while let Some(note) = notes.pop_front() {
             if self.violation.is_some() {
                 return;
             }
-            match note.clone() {
+            match note {
                 // Nothing was done.
-                Note::Begin { .. } if is_unknown_script(&notes[index..]) => self.truth.current = None,
+                Note::Begin { .. } if is_unknown_script(&notes) => self.truth.current = None,
                 Note::Begin { tag, db, args, seen } => self.begins(tag.by, db, args, seen),
                 Note::Change(change) => self.changed(change),
                 Note::End { reply: None } => self.truth.current = None,
@@ -373,8 +373,8 @@ impl World {
     }
 }
 
-/// Whether these notes, which begin with a command's first, say that its script was not known.
-fn is_unknown_script(notes: &[Note]) -> bool {
+/// Whether these notes, which follow a command's first, say that its script was not known.
+fn is_unknown_script(notes: &VecDeque<Note>) -> bool {
     let end = notes.iter().find_map(|note| match note {
         Note::End { reply } => Some(reply),
         _ => None,
