@@ -6,6 +6,7 @@ mod identity;
 mod limits;
 mod locks;
 mod monitor;
+mod observe;
 mod own_command;
 mod plain;
 mod replication;
