@@ -61,7 +61,7 @@ async fn ask(config: &Config) -> Result<String, String> {
     own.chore(chore).await.map_err(|error| format!("the server at {place} does not run the lock scripts: {error}"))?;
     Ok(format!(
         "server {place}: {}; the lock scripts are loaded and run\nnewer commands: {}",
-        state.version,
+        if state.version.is_empty() { "version unknown" } else { &state.version },
         newer(state.features)
     ))
 }
