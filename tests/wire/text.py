@@ -12,7 +12,7 @@ def unescape(text):
         code = match.group(1)
         if code.startswith(b"("):
             times, what = code[1:-1].split(b" ", 1)
-            return what * int(times)
+            return ESCAPE.sub(one, what) * int(times)
         return bytes([int(code[1:], 16)]) if len(code) == 3 else LETTERS.get(code, code)
     return ESCAPE.sub(one, text.encode("utf-8"))
 

@@ -37,7 +37,11 @@ local function main()
       c[#c + 1] = KEYS[i]
       c[#c + 1] = ARGV[values + i]
     end
-    for i = values + m + 1, #ARGV do c[#c + 1] = ARGV[i] end
+    for i = values + m + 1, #ARGV do
+      local word = string.upper(string.match(ARGV[i], '^%Z*'))
+      -- A key that is named again further on is there by then.
+      if first == 1 or word ~= 'NX' and word ~= 'XX' then c[#c + 1] = ARGV[i] end
+    end
     return redis.pcall(unpack(c))
   end
   local a

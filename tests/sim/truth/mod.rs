@@ -106,6 +106,8 @@ pub struct Truth {
     /// The last fencing token of each lock.
     fences: BTreeMap<(usize, Bytes), i64>,
     current: Option<Current>,
+    /// When all data were last flushed.
+    pub flushed_at: Option<u64>,
 }
 
 impl Truth {
@@ -302,7 +304,9 @@ impl World {
         let written: Vec<&Change> = written.filter(|change| fenced(&change.key)).collect();
         for (change, fence) in written.into_iter().zip(&current.fences) {
             let last = self.truth.fences.insert((change.db, change.key.clone()), *fence);
-            if last.is_some_and(|last| last >= *fence) {
+            // Only a flush takes the last token away, and then the clock alone decides.
+            let flushed_now = self.truth.flushed_at == Some(self.now);
+            if last.is_some_and(|last| last > *fence || last == *fence && !flushed_now) {
                 let text = format!("{} got {fence} after {last:?}", change.key.escape_ascii());
                 return self.violated("6 fencing", text);
             }
