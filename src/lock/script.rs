@@ -104,17 +104,17 @@ impl Script {
     fn parts(self) -> &'static [&'static str] {
         match self {
             Script::Acquire => &[ACQUIRE_FIRST, LOOK, GRANT, FAILURE, ACQUIRE_THEN],
-            Script::Write => &[LOOK, ROW, GRANT, HELD, WRITE, FAILURE, RUN],
-            Script::MultiWrite => &[LOOK, ROW, GRANT, HELD, MULTI, FAILURE, RUN],
+            Script::Write => &[LOOK, ROW, RIGHTS, GRANT, HELD, FAILURE, WRITE, RUN],
+            Script::MultiWrite => &[LOOK, ROW, RIGHTS, GRANT, HELD, MULTI, FAILURE, RUN],
             Script::Release => &[LOOK, ACCOUNT, RELEASE, FAILURE, RUN],
-            Script::Remove => &[LOOK, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
-            Script::Extend => &[LOOK, ROW, ACCOUNT, REFUSAL, EXTEND, FAILURE, RUN],
-            Script::Rename => &[LOOK, ROW, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN],
+            Script::Remove => &[LOOK, RIGHTS, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
+            Script::Extend => &[LOOK, ROW, RIGHTS, ACCOUNT, REFUSAL, EXTEND, FAILURE, RUN],
+            Script::Rename => &[LOOK, ROW, RIGHTS, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN],
             Script::Migrate => &[LOOK, ACCOUNT, include_str!("scripts/migrate.lua"), FAILURE, RUN],
             Script::CopyAway => &[LOOK, HELD, include_str!("scripts/away.lua"), FAILURE, RUN],
             Script::Reconcile => &[LOOK, ROW, RECONCILE, FAILURE, RUN],
             Script::Fence => &[LOOK, FENCE, FAILURE, RUN],
-            Script::Emulate => &[LOOK, ROW, ACCOUNT, EMULATE, FAILURE, RUN],
+            Script::Emulate => &[LOOK, ROW, RIGHTS, ACCOUNT, EMULATE, FAILURE, RUN],
             Script::Renew => &[LOOK, include_str!("scripts/renew.lua"), FAILURE, RUN],
             Script::Free => &[LOOK, include_str!("scripts/free.lua"), FAILURE, RUN],
             Script::Gone => &[LOOK, include_str!("scripts/gone.lua"), FAILURE, RUN],
@@ -127,6 +127,7 @@ impl Script {
 
 const LOOK: &str = include_str!("scripts/look.lua");
 const ACCOUNT: &str = include_str!("scripts/account.lua");
+const RIGHTS: &str = include_str!("scripts/rights.lua");
 const ROW: &str = include_str!("scripts/row.lua");
 const GRANT: &str = include_str!("scripts/grant.lua");
 const HELD: &str = include_str!("scripts/held.lua");
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_common_scripts_are_small() {
-        for (script, most) in [(Script::Acquire, 6000), (Script::Release, 6000), (Script::Write, 9000)] {
+        for (script, most) in [(Script::Acquire, 6000), (Script::Release, 6000), (Script::Write, 10_000)] {
             let length = script.text().len();
             assert!(length < most, "{script:?} has {length} bytes");
         }

@@ -41,7 +41,8 @@ pub fn upstream_unreachable(place: &str, why: &str) -> String {
 pub fn noperm(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said.strip_prefix(b"NOPERM ").unwrap_or(said));
     format!(
-        "NOPERM lockward runs lock commands as scripts under the client's own user; grant it +eval +evalsha and the key \
-         pattern of the records (%RW~lockward:*) besides the commands themselves. The server said: {said}"
+        "NOPERM lockward runs lock commands as scripts under the client's own user; besides its commands grant it \
+         +eval +evalsha +del +exists +hdel +hgetall +hset +persist +pexpire +pexpireat +pexpiretime +pttl +time (with \
+         fencing also +get +set) and the records among its keys (%RW~lockward:*). The server said: {said}"
     )
 }

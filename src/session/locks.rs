@@ -8,9 +8,9 @@ use super::pending::{Expect, Script, Special};
 use super::policy::Witnessed;
 use super::requests::{Request, Taken};
 use crate::command::{self, Role, Row};
-use crate::event::Time;
+use crate::event::{Time, What};
 use crate::lock::call::{self, Answer, Call, Context, How, Plan, Subject};
-use crate::lock::observe;
+use crate::lock::observe::{self, Observation};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::lock::script;
@@ -50,8 +50,14 @@ impl Session {
 
     /// A script of the client with lock keys among its keys: taken at its word, and the records brought in line.
     pub(super) fn script_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
-        if self.strictest(row, request) != Some(Mode::Enforce) {
-            return self.forward(request, false);
+        match self.strictest(row, request) {
+            Some(Mode::Enforce) => {}
+            Some(Mode::Observe) => {
+                let subjects = self.subjects(row, request, Mode::Observe);
+                let observation = observe::observe_script(subjects, &self.context());
+                return self.observed(request, observation);
+            }
+            Some(Mode::Off) | None => return self.forward(request, false),
         }
         if let Some(taken) = self.first_of_all(request) {
             return taken;
@@ -188,19 +194,18 @@ impl Session {
             keys: &keys,
             target,
         };
-        match observe::observe(&spelled, subjects, &self.context()) {
-            None => self.forward(request, false),
-            Some(observation) => {
-                self.to_upstream.extend_from_slice(request.raw);
-                self.expect(
-                    request,
-                    Expect::Special(Box::new(Special::Observed(observation))),
-                    false,
-                    true,
-                );
-                Taken::Yes
-            }
-        }
+        let observation = observe::observe(&spelled, subjects, &self.context());
+        self.observed(request, observation)
+    }
+
+    fn observed(&mut self, request: &Request<'_>, observation: Option<Box<Observation>>) -> Taken {
+        let Some(observation) = observation else {
+            return self.forward(request, false);
+        };
+        self.to_upstream.extend_from_slice(request.raw);
+        let special = Special::Observed(observation);
+        self.expect(request, Expect::Special(Box::new(special)), false, true);
+        Taken::Yes
     }
 
     /// A lock script's answer, told to everybody who wants to know.
@@ -215,6 +220,9 @@ impl Session {
             } else {
                 Bound::Free
             };
+            if matches!(event.what, What::Granted(_)) && !self.silence.hush() {
+                self.unheard.push(self.to_downstream.len(), &event);
+            }
             self.events.push(Witnessed { event, bound });
         }
     }

@@ -33,6 +33,14 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Whether its answer may tell of a grant.
+    pub(super) fn may_grant(&self) -> bool {
+        match &self.expect {
+            Expect::Special(special) => matches!(**special, Special::Script(_) | Special::Exec),
+            Expect::Forward => false,
+        }
+    }
+
     pub(super) fn new(command: CommandId, expect: Expect, now: Time) -> Self {
         Pending {
             command,

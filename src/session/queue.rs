@@ -82,6 +82,11 @@ impl Queue {
         self.entries.back_mut()
     }
 
+    /// Whether an answer is due that may tell of a grant.
+    pub(super) fn awaits_grant(&self) -> bool {
+        self.entries.iter().any(Pending::may_grant)
+    }
+
     /// Whether a subscription command is under way.
     pub(super) fn subscribes(&self) -> bool {
         self.subscriptions > 0

@@ -61,8 +61,7 @@ impl Session {
     }
 
     fn may_take(&self) -> bool {
-        let gate_open = !self.gated || self.pending.is_empty();
-        gate_open
+        !self.held_back()
             && !matches!(self.stage, Stage::Ended { .. })
             && self.accepts_requests()
             && self.to_upstream.len() < BUFFER_LIMIT
@@ -181,7 +180,7 @@ impl Session {
     }
 
     fn dispatch(&mut self, row: &'static Row, request: &Request<'_>) -> Taken {
-        if self.policy.rules.any_enforce() && self.names_record(row, request) {
+        if self.policy.rules.any_enforce() && (self.names_record(row, request) || self.looks_up_records(row, request)) {
             return self.refuse(request, texts::RECORD_KEY);
         }
         match row.role {
@@ -210,6 +209,14 @@ impl Session {
         command::keys(row, request.args)
             .filter_map(|index| request.args.get(index))
             .any(|key| rules.is_record(key))
+    }
+
+    /// `SORT … BY pattern GET pattern` reads keys that it only describes. A pattern that begins otherwise may lead to a
+    /// record still, by elements made for that; as a script may that names no key.
+    fn looks_up_records(&self, row: &Row, request: &Request<'_>) -> bool {
+        let prefix = self.policy.prefix.as_bytes();
+        matches!(row.name, "sort" | "sort_ro")
+            && request.args.iter().skip(2).any(|word| word.starts_with(prefix) && word.contains(&b'*'))
     }
 
     /// Sends the request on as it came; one reply will come back as it is.

@@ -5,7 +5,7 @@ use crate::rig::Rig;
 const LINE: &str = "+1700000000.123456 [0 127.0.0.1:4000] \"GET\" \"a\"|";
 
 fn monitoring() -> Rig {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.passes("MONITOR", "+OK|");
     rig.settled();
     rig

@@ -8,7 +8,7 @@ const ASKED: &str = "CLIENT REPLY ON";
 
 #[test]
 fn off_and_on() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY OFF", "SET a 1", "GET a", "CLIENT REPLY ON", "PING"]);
     rig.server_got(&[ASKED, "SET a 1", "GET a", ASKED, "PING"]);
     rig.server("+OK|+OK|$1|1|+OK|+PONG|");
@@ -19,7 +19,7 @@ fn off_and_on() {
 
 #[test]
 fn skip_leaves_out_one_answer() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY SKIP", "ECHO a", "ECHO b"]);
     rig.server_got(&[ASKED, "ECHO a", "ECHO b"]);
     rig.server("+OK|$1|a|$1|b|");
@@ -28,7 +28,7 @@ fn skip_leaves_out_one_answer() {
 
 #[test]
 fn skip_twice_is_skip_once() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "ECHO a", "ECHO b"]);
     rig.server("+OK|+OK|$1|a|$1|b|");
     rig.heard("$1|b|");
@@ -36,7 +36,7 @@ fn skip_twice_is_skip_once() {
 
 #[test]
 fn skip_while_off_means_nothing() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&[
         "CLIENT REPLY OFF",
         "CLIENT REPLY SKIP",
@@ -50,7 +50,7 @@ fn skip_while_off_means_nothing() {
 
 #[test]
 fn an_empty_line_is_what_skip_speaks_of() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY SKIP"]);
     rig.sends_bytes(b"\r\n");
     rig.sends(&["PING"]);
@@ -71,7 +71,7 @@ fn a_refusal_changes_nothing() {
         "-NOAUTH Authentication required.|",
     ] {
         for line in ["CLIENT REPLY OFF", "CLIENT REPLY SKIP"] {
-            let mut rig = Rig::plain();
+            let mut rig = Rig::enforce();
             rig.sends(&[line, "PING"]);
             rig.server(error);
             rig.server("+PONG|");
@@ -84,7 +84,7 @@ fn a_refusal_changes_nothing() {
 #[test]
 fn a_refused_on_leaves_answers_off() {
     // A subscribed client of RESP2 may not say CLIENT REPLY ON.
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY OFF", "SUBSCRIBE a", "CLIENT REPLY ON", "PING"]);
     rig.server("+OK|*3|$9|subscribe|$1|a|:1|-ERR Can't execute 'client'|*2|$4|pong|$0||");
     rig.heard("*3|$9|subscribe|$1|a|:1|");
@@ -92,7 +92,7 @@ fn a_refused_on_leaves_answers_off() {
 
 #[test]
 fn inside_multi_off_takes_hold_when_exec_comes_to_it() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&[
         "MULTI",
         "ECHO a",
@@ -110,7 +110,7 @@ fn inside_multi_off_takes_hold_when_exec_comes_to_it() {
 
 #[test]
 fn inside_multi_skip_means_itself_and_the_command_behind_exec() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["MULTI", "ECHO a", "CLIENT REPLY SKIP", "ECHO b", "EXEC", "PING", "PING"]);
     rig.server("+OK|+QUEUED|+QUEUED|+QUEUED|*3|$1|a|+OK|$1|b|+PONG|+PONG|");
     rig.heard("+OK|+QUEUED|+QUEUED|+QUEUED|*3|$1|a|$1|b|+PONG|");
@@ -118,7 +118,7 @@ fn inside_multi_skip_means_itself_and_the_command_behind_exec() {
 
 #[test]
 fn on_inside_multi_lets_the_rest_of_the_array_be_heard() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&[
         "CLIENT REPLY OFF",
         "MULTI",
@@ -135,7 +135,7 @@ fn on_inside_multi_lets_the_rest_of_the_array_be_heard() {
 
 #[test]
 fn a_transaction_without_answers() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&[
         "CLIENT REPLY OFF",
         "MULTI",
@@ -150,7 +150,7 @@ fn a_transaction_without_answers() {
 
 #[test]
 fn skip_before_multi_leaves_out_its_ok_only() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY SKIP", "MULTI", "ECHO a", "EXEC"]);
     rig.server("+OK|+OK|+QUEUED|*1|$1|a|");
     rig.heard("+QUEUED|*1|$1|a|");
@@ -158,7 +158,7 @@ fn skip_before_multi_leaves_out_its_ok_only() {
 
 #[test]
 fn reset_is_heard_after_off_and_not_after_skip() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY OFF", "RESET", "PING"]);
     rig.server("+OK|+RESET|");
     rig.server("+PONG|");
@@ -172,7 +172,7 @@ fn reset_is_heard_after_off_and_not_after_skip() {
 
 #[test]
 fn acknowledgements_and_messages_are_heard_all_the_same() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY OFF", "SUBSCRIBE a b", "PING", "UNSUBSCRIBE"]);
     rig.server("+OK|*3|$9|subscribe|$1|a|:1|*3|$9|subscribe|$1|b|:2|");
     rig.server("*3|$7|message|$1|a|$1|x|*2|$4|pong|$0||");
@@ -189,7 +189,7 @@ fn acknowledgements_and_messages_are_heard_all_the_same() {
 
 #[test]
 fn a_refused_subscription_is_not_heard() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY SKIP", "SUBSCRIBE a", "PING"]);
     rig.server("+OK|-NOPERM no|+PONG|");
     rig.heard("+PONG|");
@@ -212,7 +212,7 @@ fn refusals_of_our_own_are_not_heard_either() {
 
 #[test]
 fn a_broken_protocol_is_not_told_to_a_client_that_wants_no_answers() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY OFF"]);
     rig.sends_bytes(b"*x\r\n");
     rig.server_got(&[ASKED]);
@@ -223,7 +223,7 @@ fn a_broken_protocol_is_not_told_to_a_client_that_wants_no_answers() {
 
 #[test]
 fn who_the_client_is_is_known_even_if_it_hears_nothing() {
-    let mut rig = Rig::plain();
+    let mut rig = Rig::enforce();
     rig.sends(&["CLIENT REPLY OFF", "CLIENT SETNAME worker"]);
     rig.server("+OK|+OK|");
     assert_eq!(rig.session.client_name(), b"worker");

@@ -8,7 +8,7 @@ use lockward::lock::chore::{Done, Task};
 use lockward::lock::script::Script;
 
 use crate::request::Meaning;
-use crate::server::keyspace::{Bytes, Seen};
+use crate::server::keyspace::Bytes;
 use crate::serving::script_of;
 
 /// The rows of the decision table.
@@ -117,11 +117,9 @@ impl Coverage {
         }
     }
 
-    /// A lease is over, and the payment under it was doubtful.
-    pub fn doubt_returns(&mut self, seen: &Seen, _now: i64) {
-        if seen.entry.is_none() {
-            self.line("doubtful payment returns at the expiry");
-        }
+    /// A lease was found expired, and the payment under it was doubtful.
+    pub fn doubt_returns(&mut self) {
+        self.line("doubtful payment returns at the expiry");
     }
 
     pub fn report(&mut self, report: &str) {

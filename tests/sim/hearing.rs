@@ -3,7 +3,7 @@
 use crate::client::State;
 use crate::net::Packet;
 use crate::proxy::TOKEN_MARK;
-use crate::resp::{Reply, parse_reply, show};
+use crate::resp::{Reply, parse_reply, show, take};
 use crate::server::keyspace::Bytes;
 use crate::world::World;
 
@@ -23,7 +23,7 @@ impl World {
                 Ok(None) => return,
                 Err(error) => return self.violated("3 replies", format!("client {client} gets {error}")),
             };
-            let raw: Bytes = self.clients[client].input.drain(..len).collect();
+            let raw: Bytes = take(&mut self.clients[client].input, len);
             self.answered(client, &reply, &raw);
             if self.violation.is_some() || self.clients[client].state == State::Closed {
                 return;

@@ -12,7 +12,7 @@ use lockward::lock::owner::Bound;
 use lockward::lock::script::Script;
 
 use crate::net::{End, Packet};
-use crate::resp::{parse_reply, request};
+use crate::resp::{parse_reply, request, take};
 use crate::server::keyspace::PREFIX;
 use crate::world::{Happening, Upstream, World};
 
@@ -160,7 +160,7 @@ impl World {
             let own = &mut self.proxies[proxy].own;
             let parsed = parse_reply(&own.input).expect("the server answers replies");
             let Some((_, len)) = parsed else { return };
-            let reply: Vec<u8> = own.input.drain(..len).collect();
+            let reply: Vec<u8> = take(&mut own.input, len);
             let Some((_, waiting)) = own.waiting.pop_front() else {
                 return self.violated("own connection", "an answer to nothing".to_owned());
             };

@@ -89,6 +89,12 @@ fn aggregate(kind: u8, count: usize, elements: &[Reply], resp: u8, out: &mut Vec
     }
 }
 
+/// Takes the first bytes off, without a look at each of them.
+pub fn take(bytes: &mut Vec<u8>, len: usize) -> Vec<u8> {
+    let rest = bytes.split_off(len);
+    std::mem::replace(bytes, rest)
+}
+
 /// A request of these arguments.
 pub fn request<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     let mut out = Vec::new();

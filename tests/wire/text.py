@@ -1,14 +1,18 @@
 """Quotes, escapes and separators of the .wire language."""
 import re
 
-ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.S)
+ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|\(\d+ [^)]+\)|.)", re.S)
 LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 def unescape(text):
-    """The bytes of a quoted text: \\r \\n \\t \\xHH, and any other character after a backslash as itself."""
+    """The bytes of a quoted text: \\r \\n \\t \\xHH, \\(5 ab) for `ab` five times, and any other character after a
+    backslash as itself."""
     def one(match):
         code = match.group(1)
+        if code.startswith(b"("):
+            times, what = code[1:-1].split(b" ", 1)
+            return ESCAPE.sub(one, what) * int(times)
         return bytes([int(code[1:], 16)]) if len(code) == 3 else LETTERS.get(code, code)
     return ESCAPE.sub(one, text.encode("utf-8"))
 

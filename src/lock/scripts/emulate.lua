@@ -10,6 +10,7 @@ local function main()
     if ARGV[2] == 'delete' then return 0 end
     return get and old
   end
+  need(s, 'DEL', 'TIME', 'HDEL', 'PTTL', 'PEXPIRE', 'PEXPIREAT', 'PERSIST')
   if ARGV[2] == 'delete' then
     call('DEL', s.k)
     local report = 'self_checked held=' .. since(s.h and s.h.acquired_at, s.now or clock())

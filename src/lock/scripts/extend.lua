@@ -30,6 +30,7 @@ local function main()
     if ARGV[5] == 'nil' then a = redis.pcall('GET', k) end
     return {'extended reduced ttl=' .. string.format('%.0f', left), a}
   end
+  if led then need(s, 'PTTL', w.max > 0 and 'PEXPIRE' or 'PTTL', kind == 'keep' and 'PERSIST' or 'PEXPIREAT') end
   local a = redis.pcall(unpack(ARGV, 6))
   if type(a) == 'table' and a.err or a == 0 or not a then return a end
   if not led or kind == 'keep' and s.at == -1 then return {'-', a} end

@@ -1,15 +1,24 @@
+-- Takes back what was written on a free lock: without its record it would be nobody's. s: what was there before.
+local function undo(k, s)
+  for _, c in ipairs({{'DEL', k}, {'UNLINK', k}, {'SET', k, '', 'PX', 1}}) do
+    local a = redis.pcall(unpack(c))
+    if type(a) ~= 'table' or not a.err then break end
+  end
+  if s and not s.h then redis.pcall('DEL', s.r) end
+end
+
 -- Writes the record of a new lease on a lock that has just been taken; s is what was there before. Returns the report.
 local function grant(s, w, fence)
-  local e = call('PEXPIRETIME', s.k)
+  local e = expiry(s.k)
   if e == -2 then return '-' end
   local words = ''
-  if e == -1 and w.default > 0 then
+  if e == -1 and w.default > 0 and call('PTTL', s.k) == -1 then
     call('PEXPIRE', s.k, w.default)
-    e, words = call('PEXPIRETIME', s.k), ' injected'
+    e, words = expiry(s.k), ' injected'
   end
-  if w.max > 0 and e >= 0 and call('PTTL', s.k) > w.max then
+  if w.max > 0 and call('PTTL', s.k) > w.max then
     call('PEXPIRE', s.k, w.max)
-    e, words = call('PEXPIRETIME', s.k), words .. ' reduced'
+    e, words = expiry(s.k), words .. ' reduced'
   end
   local now = s.now or clock()
   local kept, overlap = {}, false

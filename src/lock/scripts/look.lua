@@ -14,11 +14,18 @@ local function clock()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
+-- When a key expires. So far away that the server could not be told the record's own expiry (a number in a script is
+-- exact up to 2^53) is never.
+local function expiry(k)
+  local e = call('PEXPIRETIME', k)
+  return e > 1e15 and -1 or e
+end
+
 -- at: the lock's expiry (-1 none, -2 no lock). state: free, current, adrift, open or unmanaged. debts: the unpaid ones
 -- within the window, oldest first; doubts: those paid doubtfully under the lease. past: the last lease is past its due
 -- expiry, and last is the debt that came of it. early: it went before that. alien: a record of another version.
 local function look(k, r, at)
-  local s = {k = k, r = r, at = at or call('PEXPIRETIME', k), debts = {}, doubts = {}, stale = 0}
+  local s = {k = k, r = r, at = at or expiry(k), debts = {}, doubts = {}, stale = 0}
   s.state = s.at == -2 and 'free' or 'unmanaged'
   local f = call('HGETALL', r)
   if #f == 0 then return s end

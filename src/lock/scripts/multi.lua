@@ -5,7 +5,7 @@ local function main()
   local n, m, kind, command = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], string.upper(ARGV[4])
   local values = 5 + 3 * n
   local single = command ~= 'MSETEX'
-  local found, seen, parts = {}, {}, {}
+  local found, seen, parts, fenced = {}, {}, {}, false
   for i = 1, n do
     local k = KEYS[tonumber(ARGV[3 * i + 3])]
     parts[i] = '-'
@@ -22,6 +22,11 @@ local function main()
         parts[i] = 'refused overwrite ' .. why .. without_ttl(s)
         return {table.concat(parts, ';'), held(k)}
       end
+      local fence = ARGV[3 * i + 4] ~= '0'
+      if i == 1 or fence and not fenced then
+        need(s, 'EXISTS', 'TIME', 'PTTL', 'HSET', 'PEXPIRE', 'PEXPIREAT', 'PERSIST', fence and 'GET', fence and 'SET')
+        fenced = fence
+      end
       found[i] = {s = s, w = w, place = place}
     end
   end
@@ -32,7 +37,11 @@ local function main()
       c[#c + 1] = KEYS[i]
       c[#c + 1] = ARGV[values + i]
     end
-    for i = values + m + 1, #ARGV do c[#c + 1] = ARGV[i] end
+    for i = values + m + 1, #ARGV do
+      local word = string.upper(string.match(ARGV[i], '^%Z*'))
+      -- A key that is named again further on is there by then.
+      if first == 1 or word ~= 'NX' and word ~= 'XX' then c[#c + 1] = ARGV[i] end
+    end
     return redis.pcall(unpack(c))
   end
   local a

@@ -20,6 +20,7 @@ local function remove(s, w, refusal, flags, value, first)
     local _, report = release(s, w)
     return {report, a}
   end
+  need(s, 'DEL', 'EXISTS', 'HDEL', 'PEXPIREAT')
   local go, report = release(s, w)
   if not go then return {report, answers[refusal]} end
   local a = redis.pcall(unpack(ARGV, first))

@@ -9,6 +9,8 @@ local function main()
     return {report, a}
   end
   if nx and call('EXISTS', KEYS[3]) == 1 then return redis.pcall(unpack(ARGV, 3)) end
+  need(s, 'DEL', 'TIME', 'PTTL', 'HSET', 'HDEL', 'PEXPIRE', 'PEXPIREAT', 'PERSIST',
+    KEYS[5] and 'GET', KEYS[5] and 'SET')
   local place
   if ARGV[2] ~= '-' then
     t, v = look(KEYS[3], KEYS[4]), who(ARGV[2])

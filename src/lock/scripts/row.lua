@@ -27,7 +27,7 @@ end
 -- The record follows the lock's expiry. give: the TTL for a lock that has just lost its own, 0 for none. Returns words
 -- for the report.
 local function follow(s, w, give)
-  local e, words = call('PEXPIRETIME', s.k), ''
+  local e, words = expiry(s.k), ''
   if e == -1 and s.at >= 0 and give > 0 then
     call('PEXPIRE', s.k, give)
     words = ' reduced'
@@ -41,7 +41,7 @@ local function follow(s, w, give)
     call('PEXPIRE', s.k, w.max)
     left, words = w.max, ' reduced'
   end
-  e = call('PEXPIRETIME', s.k)
+  e = expiry(s.k)
   if e == -1 then call('PERSIST', s.r)
   else
     call('PEXPIREAT', s.r, e + s.window)

@@ -5,8 +5,17 @@ local function main()
   local k, kind, w, s = KEYS[1], ARGV[2], who(ARGV[1]), look(KEYS[1], KEYS[2])
   local fence = KEYS[tonumber(ARGV[5])]
   if s.at == -2 then
+    -- RENAME could not be undone.
+    if string.find(string.upper(ARGV[6]), '^RENAME') then
+      need(s, 'EXISTS', 'TIME', 'HSET', 'PTTL', 'PEXPIRE', 'PEXPIREAT', fence and 'GET', fence and 'SET')
+    end
     local a = redis.pcall(unpack(ARGV, 6))
-    if call('EXISTS', k) == 1 then return {grant(s, w, fence), a} end
+    local ok, report = pcall(function() return call('EXISTS', k) == 1 and grant(s, w, fence) end)
+    if not ok then
+      undo(k, s)
+      return failure(report)
+    end
+    if report then return {report, a} end
     if s.early then finish(s) end
     return {type(a) == 'table' and a.err and 'failed' or '-', a}
   end
@@ -24,9 +33,10 @@ local function main()
     end
     return {'refused overwrite ' .. why .. without_ttl(s), ARGV[3] == 'held' and held(k) or false}
   end
+  need(s, 'PTTL', 'TIME', 'HSET', 'HDEL', 'PEXPIRE', 'PEXPIREAT', 'PERSIST')
   local a = redis.pcall(unpack(ARGV, 6))
   if type(a) == 'table' and a.err then return a end
-  local e = call('PEXPIRETIME', k)
+  local e = expiry(k)
   if e == -2 then
     if s.state ~= 'unmanaged' then finish(s) end
     return {'ended', a}

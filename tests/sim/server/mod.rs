@@ -16,7 +16,7 @@ use sha1::{Digest, Sha1};
 use self::commands::is;
 use self::keyspace::{By, Bytes, Core, DATABASES, Note, Tag};
 use self::lua::{Engine, Patch};
-use crate::resp::{Reply, parse_request};
+use crate::resp::{Reply, parse_request, take};
 
 /// Replies that a client has asked not to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Server {
             return None;
         }
         let (args, len) = parse_request(&connection.input).expect("lockward sends requests")?;
-        let raw = connection.input.drain(..len).collect();
+        let raw = take(&mut connection.input, len);
         Some((args, raw))
     }
 

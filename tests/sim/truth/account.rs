@@ -21,6 +21,9 @@ pub struct Owing {
     pub incarnation: u64,
     pub client: usize,
     pub since: i64,
+    /// Another task's release has paid it under this lease, which is still there: it is not forgotten before that lease
+    /// has ended, since then a debt comes back, be it this or the lease's own.
+    pub paid_under: Option<u64>,
 }
 
 /// One owner's account on one lock.
@@ -36,6 +39,15 @@ pub struct Account {
 }
 
 impl Account {
+    /// A lease is over: what was paid under it is owed again.
+    fn owed_again(&mut self, incarnation: u64, since: i64) {
+        for owing in &mut self.owing {
+            if owing.paid_under == Some(incarnation) {
+                (owing.paid_under, owing.since) = (None, since);
+            }
+        }
+    }
+
     /// One owes no more. What remains on lockward's books are the younger debts, whoever has paid: the oldest goes first.
     fn pay(&mut self, incarnation: u64) {
         let before = self.owing.len();
@@ -83,6 +95,7 @@ impl World {
         if inc.direct {
             self.taint(&inc);
         }
+        self.account_of(&inc).owed_again(change.incarnation, at);
         if !inc.opened && (!inc.sent || inc.direct) {
             let (incarnation, client) = (change.incarnation, inc.client);
             self.owes(
@@ -91,6 +104,7 @@ impl World {
                     incarnation,
                     client,
                     since: at,
+                    paid_under: None,
                 },
             );
         }
@@ -113,7 +127,9 @@ impl World {
             .living(inc.db, &inc.key)
             .is_some_and(|(_, live)| live.owner == inc.owner && live.managed);
         let account = self.account_of(inc);
-        account.owing.retain(|owing| owing.since + window + EDGE_MS >= now);
+        account
+            .owing
+            .retain(|owing| owing.paid_under.is_some() || owing.since + window + EDGE_MS >= now);
         if account.owing.is_empty() && !living {
             *account = Account::default();
         }
@@ -124,7 +140,9 @@ impl World {
         let (task, client) = (self.requests[number].task, self.requests[number].client);
         let mut found = None;
         for (incarnation, inc) in &self.truth.incarnations {
-            let his = task.is_some() && inc.task == task && inc.db == db && inc.key == key && !inc.sent && inc.managed;
+            let his = task.is_some() && inc.task == task && inc.db == db && inc.key == key && !inc.sent && inc.managed
+                // Nothing is owed for a lease that was taken over.
+                && !inc.opened;
             if his && self.is_owner(inc, client) && (inc.alive || self.still_owes(inc, *incarnation)) {
                 found = Some(*incarnation);
                 break;
@@ -138,6 +156,8 @@ impl World {
         inc.sent = true;
         let inc = inc.clone();
         self.account_of(&inc).pay(incarnation);
+        let account = self.account_of(&inc).clone();
+        self.note(|| format!("#{number} is the release of {inc:?}; left: {account:?}"));
     }
 
     fn still_owes(&self, inc: &Incarnation, incarnation: u64) -> bool {
@@ -185,10 +205,14 @@ impl World {
         }
         let standing = self.standing(inc);
         let now = self.server_ms();
+        if inc.managed {
+            self.account_of(inc).owed_again(incarnation, now);
+        }
         let lost = Owing {
             incarnation: 0,
             client: inc.client,
             since: inc.due.map_or(now, |due| due.max(now)),
+            paid_under: None,
         };
         match by {
             Some(By::Request(number)) => match self.requests[number].meaning {
@@ -208,7 +232,10 @@ impl World {
                         self.taint(inc);
                     }
                 }
-                Meaning::Flush => self.truth.accounts.clear(),
+                Meaning::Flush => {
+                    self.truth.flushed_at = Some(self.now);
+                    self.truth.accounts.clear();
+                }
                 _ => self.taint(inc),
             },
             Some(By::Direct) if inc.managed => {
@@ -277,6 +304,7 @@ impl World {
                     incarnation,
                     client: *gone,
                     since,
+                    paid_under: None,
                 },
             );
             self.coverage.exceptions += 1;
@@ -301,6 +329,18 @@ impl World {
         };
         let (inc, window) = (inc.clone(), self.plan.rules[inc.rule].late_release_window_ms);
         let owner = self.is_owner(&inc, client);
+        if inc.managed && inc.sent && self.requests[number].task == inc.task {
+            let unpaid = |owing: &&mut Owing| owing.paid_under.is_none();
+            if let Some(oldest) = self
+                .account_of(&inc)
+                .owing
+                .iter_mut()
+                .filter(unpaid)
+                .min_by_key(|owing| owing.since)
+            {
+                oldest.paid_under = Some(incarnation);
+            }
+        }
         let fails = reply.is_error() || self.plan.conduct_of(key) != Conduct::Clean;
         if existed != Some(incarnation) || !owner || self.standing(&inc) != Standing::Current || fails {
             return;

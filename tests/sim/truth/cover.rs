@@ -27,12 +27,10 @@ impl World {
                 self.coverage.release(*place, *own_debt, part, has_doubt(seen));
             }
         }
-        for seen in current
-            .seen
-            .iter()
-            .filter(|seen| seen.entry.is_none() && has_doubt(seen))
-        {
-            self.coverage.doubt_returns(seen, self.server_ms());
+        for (seen, part) in current.seen.iter().zip(report.split(';')) {
+            if has_doubt(seen) && part.contains(" expired=") {
+                self.coverage.doubt_returns();
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ mod cover;
 pub mod end;
 pub mod replies;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use lockward::lock::rule::OwnerPart;
@@ -106,6 +106,8 @@ pub struct Truth {
     /// The last fencing token of each lock.
     fences: BTreeMap<(usize, Bytes), i64>,
     current: Option<Current>,
+    /// When all data were last flushed.
+    pub flushed_at: Option<u64>,
 }
 
 impl Truth {
@@ -159,14 +161,14 @@ impl World {
 
     /// Reads what the server has noted since the last time.
     pub fn read_journal(&mut self) {
-        let notes = self.server.journal();
-        for (index, note) in notes.iter().enumerate() {
+        let mut notes = VecDeque::from(self.server.journal());
+        while let Some(note) = notes.pop_front() {
             if self.violation.is_some() {
                 return;
             }
-            match note.clone() {
+            match note {
                 // Nothing was done.
-                Note::Begin { .. } if is_unknown_script(&notes[index..]) => self.truth.current = None,
+                Note::Begin { .. } if is_unknown_script(&notes) => self.truth.current = None,
                 Note::Begin { tag, db, args, seen } => self.begins(tag.by, db, args, seen),
                 Note::Change(change) => self.changed(change),
                 Note::End { reply: None } => self.truth.current = None,
@@ -302,7 +304,9 @@ impl World {
         let written: Vec<&Change> = written.filter(|change| fenced(&change.key)).collect();
         for (change, fence) in written.into_iter().zip(&current.fences) {
             let last = self.truth.fences.insert((change.db, change.key.clone()), *fence);
-            if last.is_some_and(|last| last >= *fence) {
+            // Only a flush takes the last token away, and then the clock alone decides.
+            let flushed_now = self.truth.flushed_at == Some(self.now);
+            if last.is_some_and(|last| last > *fence || last == *fence && !flushed_now) {
                 let text = format!("{} got {fence} after {last:?}", change.key.escape_ascii());
                 return self.violated("6 fencing", text);
             }
@@ -373,8 +377,8 @@ impl World {
     }
 }
 
-/// Whether these notes, which begin with a command's first, say that its script was not known.
-fn is_unknown_script(notes: &[Note]) -> bool {
+/// Whether these notes, which follow a command's first, say that its script was not known.
+fn is_unknown_script(notes: &VecDeque<Note>) -> bool {
     let end = notes.iter().find_map(|note| match note {
         Note::End { reply } => Some(reply),
         _ => None,
