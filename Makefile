@@ -51,7 +51,7 @@ bench: ## the benchmarks
 	LOCKWARD_TEST_REDIS=$(REDIS) cargo bench --locked
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
-	LOCKWARD_SIM_SEEDS=$(SEEDS) cargo test --locked --release --test simulation -- --nocapture
+	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture
 
 clean: ## remove what was built and fetched
 	cargo clean

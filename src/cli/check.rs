@@ -10,7 +10,10 @@ use super::{Source, complain, runtime, say};
 use crate::config::{Config, Loaded, check};
 use crate::lock::chore::{Chore, Task};
 use crate::lock::features::Features;
+use crate::lock::script;
+use crate::proxy::own::Handle;
 use crate::proxy;
+use crate::resp::frame;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,17 +49,56 @@ async fn ask(config: &Config) -> Result<String, String> {
     if let Some(error) = state.error {
         return Err(format!("the server at {place}: {error}"));
     }
+    let missing = missing(&own, &config.records.prefix).await;
+    if !missing.is_empty() {
+        return Err(format!("the user of lockward's own connection lacks permissions: {}", missing.join("; ")));
+    }
     let chore = Chore {
         database: config.upstream.server.database,
-        key: Bytes::from_static(b"lockward-check"),
+        key: example(config),
         task: Task::Inspect,
     };
     own.chore(chore).await.map_err(|error| format!("the server at {place} does not run the lock scripts: {error}"))?;
     Ok(format!(
         "server {place}: {}; the lock scripts are loaded and run\nnewer commands: {}",
-        state.version,
+        if state.version.is_empty() { "version unknown" } else { &state.version },
         newer(state.features)
     ))
+}
+
+/// A key that the first rule could match, so that a user who is let at locks only is let at it.
+fn example(config: &Config) -> Bytes {
+    let pattern = config.rules.first().and_then(|rule| rule.patterns.first()).map_or(&b""[..], |pattern| pattern);
+    let literal = pattern.iter().take_while(|byte| !b"*?[\\".contains(byte));
+    literal.copied().chain(*b"lockward-check").collect()
+}
+
+/// What the server says it would refuse the user, by `ACL DRYRUN`, which does nothing. A user who may not ask is told
+/// nothing: then the first chore shows it.
+async fn missing(own: &Handle, prefix: &str) -> Vec<String> {
+    let words = |words: &[&str]| words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect::<Vec<_>>();
+    let Ok(answer) = own.command(None, words(&["ACL", "WHOAMI"])).await else { return Vec::new() };
+    let Some(user) = frame::bulk(&answer) else { return Vec::new() };
+    let user = String::from_utf8_lossy(user).into_owned();
+    let record = format!("{prefix}{{lockward-check}}");
+    let mut missing = Vec::new();
+    for command in script::COMMANDS.iter().chain(&["EVAL"]) {
+        let mut request = vec!["ACL", "DRYRUN", &user, command];
+        request.extend(match *command {
+            "TIME" => vec![],
+            "EVAL" => vec!["return 1", "1", &record],
+            "HSET" => vec![&*record, "field", "value"],
+            "SET" | "HDEL" | "PEXPIRE" | "PEXPIREAT" => vec![&*record, "1"],
+            _ => vec![&*record],
+        });
+        // An answer that is a text is a refusal; an error means that the question is not allowed or not known.
+        if let Ok(answer) = own.command(None, words(&request)).await
+            && answer.first() == Some(&b'$')
+        {
+            missing.extend(frame::bulk(&answer).map(|text| String::from_utf8_lossy(text).into_owned()));
+        }
+    }
+    missing
 }
 
 fn newer(features: Features) -> String {

@@ -56,7 +56,8 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
             let mut line = BytesMut::new();
             let text = texts::upstream_unreachable(&shared.upstream.to_string(), &error.to_string());
             encode::error(&mut line, text.as_bytes());
-            return say_last(&mut downstream, line).await;
+            say_last(&mut downstream, line).await;
+            return;
         }
     };
     let peer = super::peer::of(&downstream);
@@ -75,7 +76,8 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
         Closing::ByProxyOrServer
     };
     client.hand_over();
-    client.shared.closed(&connection, closing);
+    client.shared.unheard(client.session.unheard());
+    client.shared.closed(&connection, closing, &client.session.bound_owners());
 }
 
 struct Client {
@@ -102,7 +104,11 @@ impl Client {
                 Next::Close => {
                     self.upstream = None;
                     let rest = std::mem::take(&mut self.session.to_downstream);
-                    return say_last(&mut self.downstream, rest).await;
+                    let length = rest.len();
+                    if say_last(&mut self.downstream, rest).await {
+                        self.session.wrote_downstream(length);
+                    }
+                    return;
                 }
             };
             let Some(upstream) = &self.upstream else { return };
@@ -175,6 +181,8 @@ impl Client {
                 self.session.to_upstream.clear();
             }
             if let Moved::Gone = flush(&self.downstream, &mut self.session.to_downstream) {
+                let unwritten = self.session.to_downstream.len();
+                self.session.wrote_downstream(before.1 - unwritten);
                 return self.session.downstream_lost();
             }
             let after = (self.session.to_upstream.len(), self.session.to_downstream.len());
@@ -183,6 +191,7 @@ impl Client {
             }
             self.shared.moved(Side::Upstream, Direction::Out, before.0 - after.0);
             self.shared.moved(Side::Downstream, Direction::Out, before.1 - after.1);
+            self.session.wrote_downstream(before.1 - after.1);
             self.session.advance(self.shared.now());
         }
     }
@@ -255,7 +264,8 @@ fn flush(stream: &Stream, buffer: &mut BytesMut) -> Moved {
 }
 
 /// Writes the last bytes and closes so that they arrive even if the client has sent more that nobody read.
-async fn say_last(stream: &mut Stream, mut bytes: BytesMut) {
+/// Tells whether they were all written.
+async fn say_last(stream: &mut Stream, mut bytes: BytesMut) -> bool {
     let writing = async {
         loop {
             match flush(stream, &mut bytes) {
@@ -270,7 +280,7 @@ async fn say_last(stream: &mut Stream, mut bytes: BytesMut) {
         }
     };
     if !timeout(LAST_WORDS, writing).await.unwrap_or(false) {
-        return;
+        return false;
     }
     stream.half_close().await;
     let listening = async {
@@ -291,4 +301,5 @@ async fn say_last(stream: &mut Stream, mut bytes: BytesMut) {
         () = listening => {}
         () = sleep(LINGER) => {}
     }
+    true
 }

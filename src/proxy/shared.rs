@@ -11,7 +11,8 @@ use tokio::sync::{Notify, watch};
 
 use super::own::Handle;
 use crate::config::Place;
-use crate::event::{ConnectionId, Event, Time, What};
+use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, What};
+use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::keeper::{Closing, Keeper, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
@@ -111,15 +112,33 @@ impl Shared {
         self.metrics.opened(Side::Upstream);
     }
 
-    pub(super) fn closed(&self, connection: &ConnectionId, closing: Closing) {
+    pub(super) fn closed(&self, connection: &ConnectionId, closing: Closing, ended: &[Owner]) {
         self.clients.remove(&connection.number);
         self.metrics.closed(Side::Downstream);
         self.metrics.closed(Side::Upstream);
         self.keeper().closed(self.now(), connection, closing);
         if closing == Closing::ByClient {
-            self.observatory().gone(connection, &[]);
+            self.observatory().gone(connection, ended);
         }
         self.chores.notify_one();
+    }
+
+    /// Leases that nobody knows of, since their grants could not be written to the client: released at once.
+    pub(super) fn unheard(self: &Arc<Self>, grants: Vec<Event>) {
+        for event in grants {
+            let What::Granted(grant) = &event.what else { continue };
+            let task = Task::Free { token: Some(grant.token) };
+            let chore = Chore { database: event.database, key: event.key.clone(), task };
+            let shared = Arc::clone(self);
+            tokio::spawn(async move {
+                // If it cannot be done the lease ends by its TTL.
+                if let Ok(Done::Freed { held_ms }) = shared.own.chore(chore).await {
+                    let release = Release { outcome: ReleaseOutcome::Disconnect, held_ms, overrun_ms: None };
+                    let event = Event { at: shared.now(), what: What::Release(release), ..event };
+                    shared.witnessed(&mut vec![Witnessed { event, bound: Bound::Free }]);
+                }
+            });
+        }
     }
 
     pub(super) fn moved(&self, side: Side, direction: Direction, bytes: usize) {

@@ -2,7 +2,7 @@
 //! answer nothing. Keeps no names.
 
 use super::Session;
-use super::pending::{Expect, Pending, Special};
+use super::pending::{Expect, Special};
 use crate::command::Channels;
 use crate::resp::frame as reply;
 
@@ -95,13 +95,6 @@ impl Session {
         let left = due.left.unwrap_or(before).max(1) - 1;
         due.left = Some(left);
         left == 0
-    }
-}
-
-impl Pending {
-    /// Whether it waits for acknowledgements.
-    pub(super) fn is_subscription(&self) -> bool {
-        matches!(&self.expect, Expect::Special(special) if matches!(**special, Special::Acknowledge(_)))
     }
 }
 

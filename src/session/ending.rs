@@ -3,10 +3,12 @@
 
 use std::mem;
 
+use bytes::BytesMut;
+
 use super::answers::{Kept, Sink};
 use super::pending::{Expect, Special};
 use super::{BUFFER_LIMIT, ClientEnd, STREAM_FROM, Session, Stage};
-use crate::event::Time;
+use crate::event::{Event, Time};
 
 /// What the driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,30 @@ impl Session {
     /// The client is gone: reset, or cannot be written to.
     pub fn downstream_lost(&mut self) {
         self.client_ended = ClientEnd::Silent;
-        self.end(true);
+        self.lost = true;
+        self.forget_if_lost();
+        if self.pending.blocks() || !self.pending.awaits_grant() {
+            return self.end(true);
+        }
+        // A grant may be on its way that nobody will hear of.
+        self.turn_deaf();
+    }
+
+    /// Nobody is left to be written to.
+    pub(super) fn forget_if_lost(&mut self) {
+        if self.lost {
+            self.to_downstream = BytesMut::new();
+        }
+    }
+
+    /// So many bytes of [`Session::to_downstream`] were written to the client.
+    pub fn wrote_downstream(&mut self, bytes: usize) {
+        self.unheard.wrote(bytes);
+    }
+
+    /// The grants whose answers were never written to the client, once the session is over.
+    pub fn unheard(&mut self) -> Vec<Event> {
+        self.unheard.take()
     }
 
     /// The server closed or reset its side. What it sent before is still delivered.

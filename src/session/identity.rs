@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::{ConnectionId, RuleIndex};
-use crate::lock::owner::{self, Derived};
+use crate::event::{ConnectionId, Owner, RuleIndex};
+use crate::lock::owner::{self, Bound, Derived};
 use crate::lock::rule::{OwnerPart, Rules};
 use crate::resp::Resp;
 
@@ -108,6 +108,12 @@ impl Identity {
     /// The rules have changed.
     pub(super) fn forget_owners(&mut self) {
         self.owners.clear();
+    }
+
+    /// The owners that end with this connection.
+    pub(super) fn bound_owners(&self) -> Vec<Owner> {
+        let bound = |derived: &&Derived| derived.bound == Bound::Connection;
+        self.owners.iter().flatten().filter(bound).map(|derived| derived.owner.clone()).collect()
     }
 
     /// The owner that this client is under a rule.

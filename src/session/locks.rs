@@ -8,9 +8,9 @@ use super::pending::{Expect, Script, Special};
 use super::policy::Witnessed;
 use super::requests::{Request, Taken};
 use crate::command::{self, Role, Row};
-use crate::event::Time;
+use crate::event::{Time, What};
 use crate::lock::call::{self, Answer, Call, Context, How, Plan, Subject};
-use crate::lock::observe;
+use crate::lock::observe::{self, Observation};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::lock::script;
@@ -22,19 +22,12 @@ impl Session {
         let Some(mode) = self.strictest(row, request) else {
             return self.forward(request, false);
         };
-        if self.listens_only() {
-            return self.forward(request, false);
-        }
-        if self.pending.iter().any(|pending| pending.is_subscription()) {
-            // Whether the server will take ordinary commands is not known before it has answered.
-            return Taken::NotYet;
-        }
         if mode == Mode::Observe {
             let subjects = self.subjects(row, request, mode);
             return self.observe(row, request, subjects);
         }
-        if self.asks_login && !self.logged_in {
-            return self.probe_login(request);
+        if let Some(taken) = self.first_of_all(request) {
+            return taken;
         }
         let subjects = self.subjects(row, request, mode);
         let Role::Lock(idiom) = row.role else {
@@ -58,17 +51,32 @@ impl Session {
     /// A script of the client with lock keys among its keys: taken at its word, and the records brought in line.
     pub(super) fn script_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
         match self.strictest(row, request) {
-            Some(Mode::Enforce) if self.asks_login && !self.logged_in => self.probe_login(request),
-            Some(Mode::Enforce) if !self.listens_only() => {
-                let subjects = self.subjects(row, request, Mode::Enforce);
-                self.self_checked(request, subjects)
-            }
+            Some(Mode::Enforce) => {}
             Some(Mode::Observe) => {
                 let subjects = self.subjects(row, request, Mode::Observe);
-                self.observe(row, request, subjects)
+                let observation = observe::observe_script(subjects, &self.context());
+                return self.observed(request, observation);
             }
-            _ => self.forward(request, false),
+            Some(Mode::Off) | None => return self.forward(request, false),
         }
+        if let Some(taken) = self.first_of_all(request) {
+            return taken;
+        }
+        let subjects = self.subjects(row, request, Mode::Enforce);
+        self.self_checked(request, subjects)
+    }
+
+    /// What comes before a lock operation is thought of: will the server take such a command from this client at all?
+    fn first_of_all(&mut self, request: &Request<'_>) -> Option<Taken> {
+        if self.pending.subscribes() {
+            // That is not known before the server has answered.
+            return Some(Taken::NotYet);
+        }
+        if self.listens_only() {
+            return Some(self.forward(request, false));
+        }
+        let unknown = self.asks_login && !self.logged_in;
+        unknown.then(|| self.probe_login(request))
     }
 
     /// Before its login a client gets small limits, which a script's text would break; and to send its command as it is
@@ -143,8 +151,7 @@ impl Session {
     pub(super) fn call(&mut self, request: &Request<'_>, call: Box<Call>) -> Taken {
         // A lone command goes by the script's hash and holds back what follows; anything else goes with the text, so
         // that the server cannot answer NOSCRIPT in the middle of a pipeline.
-        let lone =
-            self.pending.is_empty() && !request.more && !self.in_transaction && !self.replies_off && !self.skip_next;
+        let lone = self.pending.is_empty() && !request.more && !self.in_transaction;
         let sent_as_sha = if lone {
             let mut bytes = BytesMut::new();
             call.encode(request.args, How::EvalSha, &mut bytes);
@@ -162,14 +169,8 @@ impl Session {
 
     /// Sends the command as it came, and right behind it a reconcile whose answer nobody sees.
     fn self_checked(&mut self, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
-        let skipped = self.skip_next;
         self.to_upstream.extend_from_slice(request.raw);
         self.expect(request, Expect::Forward, false, true);
-        if skipped {
-            // One command goes unanswered; ours behind it would be answered, so it is skipped likewise.
-            encode::command(&mut self.to_upstream, [b"CLIENT".as_slice(), b"REPLY", b"SKIP"]);
-            self.skip_next = true;
-        }
         let call = Call::reconcile(subjects, &self.context());
         call.encode(request.args, How::Eval, &mut self.to_upstream);
         self.expect(
@@ -193,19 +194,18 @@ impl Session {
             keys: &keys,
             target,
         };
-        match observe::observe(&spelled, subjects, &self.context()) {
-            None => self.forward(request, false),
-            Some(observation) => {
-                self.to_upstream.extend_from_slice(request.raw);
-                self.expect(
-                    request,
-                    Expect::Special(Box::new(Special::Observed(observation))),
-                    false,
-                    true,
-                );
-                Taken::Yes
-            }
-        }
+        let observation = observe::observe(&spelled, subjects, &self.context());
+        self.observed(request, observation)
+    }
+
+    fn observed(&mut self, request: &Request<'_>, observation: Option<Box<Observation>>) -> Taken {
+        let Some(observation) = observation else {
+            return self.forward(request, false);
+        };
+        self.to_upstream.extend_from_slice(request.raw);
+        let special = Special::Observed(observation);
+        self.expect(request, Expect::Special(Box::new(special)), false, true);
+        Taken::Yes
     }
 
     /// A lock script's answer, told to everybody who wants to know.
@@ -220,6 +220,9 @@ impl Session {
             } else {
                 Bound::Free
             };
+            if matches!(event.what, What::Granted(_)) && !self.silence.hush() {
+                self.unheard.push(self.to_downstream.len(), &event);
+            }
             self.events.push(Witnessed { event, bound });
         }
     }

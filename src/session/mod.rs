@@ -21,6 +21,7 @@ mod silence;
 mod special;
 mod state_commands;
 mod transaction;
+mod unheard;
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -35,7 +36,7 @@ pub use policy::{Observed, Policy, Witnessed};
 pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
 
 use crate::command::CommandId;
-use crate::event::{ConnectionId, Time};
+use crate::event::{ConnectionId, Owner, Time};
 use crate::resp::reply::ReplyScanner;
 use crate::resp::request::RequestScanner;
 use acknowledge::Subscriptions;
@@ -44,6 +45,7 @@ use identity::Identity;
 use queue::Queue;
 use silence::Silence;
 use transaction::Transaction;
+use unheard::Unheard;
 
 /// Bytes waiting for one side, above which the other side is not read any more.
 pub const BUFFER_LIMIT: usize = 256 * 1024;
@@ -127,6 +129,9 @@ pub struct Session {
     kept: BytesMut,
     pending: Queue,
     silence: Silence,
+    unheard: Unheard,
+    /// The client cannot be written to any more; answers are still read, for what they tell of locks.
+    lost: bool,
     /// When bytes of the server came last.
     heard: Time,
     /// The answer under way is an error.
@@ -138,9 +143,7 @@ pub struct Session {
     raw: bool,
     monitoring: bool,
     /// Always false: replies are left out on the way to the client, see [`Silence`].
-    replies_off: bool,
     /// Always false, likewise.
-    skip_next: bool,
     /// What is sent from here on will be queued, unless the server refused MULTI.
     in_transaction: bool,
     /// Who the client is will change when EXEC comes.
@@ -180,14 +183,14 @@ impl Session {
             kept: BytesMut::new(),
             pending: Queue::default(),
             silence: Silence::default(),
+            unheard: Unheard::default(),
+            lost: false,
             heard: Time::default(),
             error: false,
             asks_login: false,
             logged_in: false,
             raw: false,
             monitoring: false,
-            replies_off: false,
-            skip_next: false,
             in_transaction: false,
             identity_queued: false,
             transaction: Transaction::default(),
@@ -218,6 +221,11 @@ impl Session {
     /// Which connection this is.
     pub fn connection(&self) -> &ConnectionId {
         &self.identity.connection
+    }
+
+    /// The owners that end with this connection.
+    pub fn bound_owners(&self) -> Vec<Owner> {
+        self.identity.bound_owners()
     }
 
     /// The client's name, as the server confirmed it.
@@ -263,12 +271,14 @@ impl Session {
             self.answers.extend_from_slice(bytes);
             self.advance_answers(BUFFER_LIMIT, now);
         }
+        self.forget_if_lost();
         self.advance_requests(now);
     }
 
     /// Goes on with what was held back, for example after a buffer was written out.
     pub fn advance(&mut self, now: Time) {
         self.advance_answers(BUFFER_LIMIT, now);
+        self.forget_if_lost();
         self.advance_requests(now);
     }
 

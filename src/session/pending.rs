@@ -22,6 +22,8 @@ pub(super) struct Pending {
     pub waits: bool,
     /// It was sent with an [`Expect::Special`]; `expect` itself changes while its answer is read.
     pub special: bool,
+    /// The same, and that was a [`Special::Acknowledge`].
+    pub subscribes: bool,
     /// When the request was complete.
     pub received: Time,
     /// When it was sent on.
@@ -31,6 +33,14 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Whether its answer may tell of a grant.
+    pub(super) fn may_grant(&self) -> bool {
+        match &self.expect {
+            Expect::Special(special) => matches!(**special, Special::Script(_) | Special::Exec),
+            Expect::Forward => false,
+        }
+    }
+
     pub(super) fn new(command: CommandId, expect: Expect, now: Time) -> Self {
         Pending {
             command,
@@ -38,6 +48,7 @@ impl Pending {
             blocking: false,
             waits: false,
             special: matches!(expect, Expect::Special(_)),
+            subscribes: matches!(&expect, Expect::Special(special) if matches!(**special, Special::Acknowledge(_))),
             received: now,
             sent: now,
             expect,

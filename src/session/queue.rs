@@ -18,12 +18,14 @@ pub(super) struct Queue {
     entries: VecDeque<Pending>,
     blocking: usize,
     specials: usize,
+    subscriptions: usize,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, pending: Pending) {
         self.blocking += usize::from(pending.blocking);
         self.specials += usize::from(pending.special);
+        self.subscriptions += usize::from(pending.subscribes);
         self.entries.push_back(pending);
     }
 
@@ -44,6 +46,7 @@ impl Queue {
         let Some(pending) = pending else { return };
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
         self.specials = self.specials.saturating_sub(usize::from(pending.special));
+        self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
         if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
             self.entries = VecDeque::new();
         }
@@ -79,8 +82,14 @@ impl Queue {
         self.entries.back_mut()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
-        self.entries.iter()
+    /// Whether an answer is due that may tell of a grant.
+    pub(super) fn awaits_grant(&self) -> bool {
+        self.entries.iter().any(Pending::may_grant)
+    }
+
+    /// Whether a subscription command is under way.
+    pub(super) fn subscribes(&self) -> bool {
+        self.subscriptions > 0
     }
 
     /// The `MULTI` at the front was refused: what stands behind it, up to where the next transaction would begin or

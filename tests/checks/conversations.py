@@ -9,16 +9,18 @@ from harness.resp import encode
 from pair import Differs
 
 HELLO_ID = [rb"\$2\r\nid\r\n:\d+\r\n"]
-TYPES = ["string", "integer", "double", "null", "array", "set", "map", "bignum", "true", "false", "verbatim", "attrib"]
+TYPES = ["string", "integer", "double", "null", "array", "set", "map", "bignum", "true", "false", "verbatim",
+         "attrib"]
 # Nothing stands behind the fault: input that is left unread when the server closes can cost the client its last words.
 BROKEN = [
-    b"*1\r\n:1\r\n", b"*1\r\n$-1\r\n", b"*1\r\n$abc\r\n", b"*abc\r\n", b"*2147483648\r\n", b"*+1\r\n", b"*01\r\n", b"*1\r\n$04\r\n", b"*2\r\n$3\r\nGET\r\n$536870913\r\n", b"*1\r\n$ 4\r\n",
+    b"*1\r\n:1\r\n", b"*1\r\n$-1\r\n", b"*1\r\n$abc\r\n", b"*abc\r\n", b"*2147483648\r\n", b"*+1\r\n",
+    b"*01\r\n", b"*1\r\n$04\r\n", b"*2\r\n$3\r\nGET\r\n$536870913\r\n", b"*1\r\n$ 4\r\n",
     b"SET k \"a\r\n", b"SET k 'a\r\n", b"*2\r\n$4\r\nECHO\r\n+x\r\n",
 ]
 OVERLONG = [b"x" * 70000, b"*" + b"1" * 70000, b"*1\r\n$" + b"1" * 70000]
 SURVIVED = [
     b"PING\r\n", b"PING\n", b"\r\n\r\nPING\r\n", b"*0\r\n*-1\r\n*-7\r\nPING\r\n", b"ECHO 'a\\'b'\r\n",
-    b"ECHO \"a\\x41\\n\\r\\t\\a\\b\\\\\"\r\n", b"  ECHO   x  \r\n", b"eChO \"\"\r\n", b"*1\r\n$4\r\nPINGxx",
+    b"ECHO \"a\\x41\\n\\r\\t\\a\\b\\\\\"\r\n", b"  ECHO   x  \r\n", b"eChO \"\"\r\n",
     b"PING\tx\r\n", b"ECHO \xfe\x80\r\n", b"\x00PING\r\n", b"ECHO a\x00b\r\n",
 ]
 
@@ -72,24 +74,21 @@ def inline(pair, random):
             c.send(data + b"ECHO end\r\n")
             c.half_close()
             c.same_rest()
+    with pair() as c:       # Redis takes any two bytes for the end of a bulk; Valkey 9.1 refuses them and closes
+        c.send(b"*1\r\n$4\r\nPINGxx", split=False)
+        c.same_rest()
 
 
 def broken(pair, random):
     """Requests that are none: the same error, then the same end; a good command in front is still answered."""
     for data in BROKEN:
         with pair() as c:
-            try:
-                c.send(b"PING\r\n" + data)
-            except OSError:
-                pass
+            c.try_to_send(b"PING\r\n" + data)
             c.same_rest(1)
             c.same_end()
     for data in OVERLONG:
         with pair() as c:
-            try:
-                c.send(data)
-            except OSError:
-                pass
+            c.try_to_send(data)
             c.same_unless_reset()
             c.same_end()
 
@@ -144,8 +143,8 @@ def transactions(pair, random):
                       "SET m 5", "DISCARD", "GET m", "WATCH m", "MULTI", "GET m", "EXEC", "MULTI", "EXEC", "WATCH m"):
             c.line(words)
         d.line("SET m changed")
-        for words in ("MULTI", "GET m", "EXEC", "WATCH m", "UNWATCH", "MULTI", "WATCH m", "MULTI", "SELECT 1", "SET n 1",
-                      "SELECT 0", "PING", "EXEC", "RESET", "PING"):
+        for words in ("MULTI", "GET m", "EXEC", "WATCH m", "UNWATCH", "MULTI", "WATCH m", "MULTI", "SELECT 1",
+                      "SET n 1", "SELECT 0", "PING", "EXEC", "RESET", "PING"):
             c.line(words)
         c.send(b"".join(encode(*words.split()) for words in ("MULTI", "HSET hm a 1", "HGETALL hm", "EXEC")))
         c.same(4)
@@ -299,25 +298,34 @@ def monitored(pair, random):
         c.close()
 
 
-DATA = ["SET {k} {v}", "GET {k}", "INCR {k}", "APPEND {k} {v}", "DEL {k}", "DEL {k} {l}", "EXISTS {k} {l}", "MSET {k} {v} {l} {v}",
-        "MGET {k} {l}", "LPUSH {k} {v}", "LRANGE {k} 0 -1", "HSET {k} f {v}", "HGETALL {k}", "SADD {k} {v}", "TYPE {k}",
-        "SCARD {k}", "EXPIRE {k} 1000", "PERSIST {k}", "RENAME {k} {l}", "GETRANGE {k} 0 3", "NOSUCH {k}", "ECHO {v}",
-        "GETSET {k} {v}", "SETNX {k} {v}", "STRLEN {k}", "OBJECT ENCODING {k}", "COPY {k} {l}", "PING"]
-LOCKS = ["SET {k} {v} NX", "SET {k} {v} NX EX 1000", "SET {k} {v} PX 900000 NX", "SETNX {k} {v}", "SET {k} {v}", "SET {k} {v} XX",
-         "SET {k} {v} KEEPTTL", "SET {k} {v} GET", "SET {k} {v} NX GET", "SETEX {k} 1000 {v}", "GETSET {k} {v}", "DEL {k}",
-         "DEL {k} {l}", "UNLINK {k}", "DEL {k} {d} {k}", "GETDEL {k}", "EXPIRE {k} 2000", "EXPIRE {k} 500 GT", "EXPIRE {k} 500 NX",
-         "EXPIRE {k} 3000 XX", "EXPIRE {k} 0", "PEXPIREAT {k} 1000", "PERSIST {k}", "GETEX {k} EX 700", "GETEX {k} PERSIST",
-         "MSET {k} {v} {d} {v}", "MSETNX {k} {v} {l} {v}", "RENAME {k} {d}", "RENAMENX {k} {l}", "GET {k}", "EXISTS {k} {l}",
-         "INCR {k}", "APPEND {k} {v}", "SET {k}", "SET {k} {v} NX XX", "EXPIRE {k} soon", "SETEX {k} 0 {v}", "HSET {k} f {v}",
-         "SET {k} {v} NX EX 0", "TYPE {k}", "DEL", "GETDEL", "COPY {d} {k}"]
+DATA = [
+    "SET {k} {v}", "GET {k}", "INCR {k}", "APPEND {k} {v}", "DEL {k}", "DEL {k} {l}", "EXISTS {k} {l}",
+    "MSET {k} {v} {l} {v}", "MGET {k} {l}", "LPUSH {k} {v}", "LRANGE {k} 0 -1", "HSET {k} f {v}", "HGETALL {k}",
+    "SADD {k} {v}", "TYPE {k}", "SCARD {k}", "EXPIRE {k} 1000", "PERSIST {k}", "RENAME {k} {l}", "GETRANGE {k} 0 3",
+    "NOSUCH {k}", "ECHO {v}", "GETSET {k} {v}", "SETNX {k} {v}", "STRLEN {k}", "OBJECT ENCODING {k}", "COPY {k} {l}",
+    "PING",
+]
+LOCKS = [
+    "SET {k} {v} NX", "SET {k} {v} NX EX 1000", "SET {k} {v} PX 900000 NX", "SETNX {k} {v}", "SET {k} {v}",
+    "SET {k} {v} XX", "SET {k} {v} KEEPTTL", "SET {k} {v} GET", "SET {k} {v} NX GET", "SETEX {k} 1000 {v}",
+    "GETSET {k} {v}", "DEL {k}", "DEL {k} {l}", "UNLINK {k}", "DEL {k} {d} {k}", "GETDEL {k}", "EXPIRE {k} 2000",
+    "EXPIRE {k} {later} GT", "EXPIRE {k} 100 GT", "EXPIRE {k} 500 NX", "EXPIRE {k} 3000 XX", "EXPIRE {k} 0",
+    "PEXPIREAT {k} 1000", "PERSIST {k}", "GETEX {k} EX 700", "GETEX {k} PERSIST", "MSET {k} {v} {d} {v}",
+    "MSETNX {k} {v} {l} {v}", "RENAME {k} {d}", "RENAMENX {k} {l}", "GET {k}", "EXISTS {k} {l}", "INCR {k}",
+    "APPEND {k} {v}", "SET {k}", "SET {k} {v} NX XX", "EXPIRE {k} soon", "SETEX {k} 0 {v}", "HSET {k} f {v}",
+    "SET {k} {v} NX EX 0", "TYPE {k}", "DEL", "GETDEL", "COPY {d} {k}",
+]
 
 
 def generated(pair, random, commands, prefix, count):
     """Random commands on three connections of one host, alone, in pipelines and in transactions."""
+    seconds = iter(range(5000, 10 ** 9, 100))   # each GT far from the TTL before it: the sides are not of one clock
+
     def words():
         text = random.choice(commands)
         keys = ["%s%d" % (prefix, random.randrange(5)) for _ in range(2)]
-        return text.format(k=keys[0], l=keys[1], d="data:%d" % random.randrange(3), v=random.choice("abc123")).split()
+        return text.format(k=keys[0], l=keys[1], d="data:%d" % random.randrange(3), v=random.choice("abc123"),
+                           later=next(seconds)).split()
 
     with pair() as a, pair() as b, pair() as c:
         for _ in range(count):
@@ -350,16 +358,17 @@ def generated_locks(pair, random):
 def stolen_locks(pair, random):
     """Late and foreign releases and heartbeats: what enforce mode is there to refuse."""
     with pair(source="127.0.0.21") as a, pair(source="127.0.0.22") as b:
-        for words in ("SET lock:s 1 NX PX 60", "SETNX lock:t 1"):
-            a.line(words)
+        a.line("SET lock:s 1 NX PX 60")
+        a.line("SETNX lock:t 1")
         time.sleep(0.12)
-        for who, words in ((b, "SET lock:s 1 NX EX 100"), (a, "DEL lock:s"), (b, "EXPIRE lock:t 100"), (b, "SET lock:t 2"),
-                           (b, "GETSET lock:t 3"), (b, "DEL lock:t"), (b, "SET lock:s 1 NX EX 100"), (a, "GETDEL lock:s"),
-                           (a, "SETNX lock:t 1"), (b, "RENAME lock:t lock:u"), (b, "DEL lock:u")):
+        for who, words in (
+                (b, "SET lock:s 1 NX EX 100"), (a, "DEL lock:s"), (b, "EXPIRE lock:t 100"), (b, "SET lock:t 2"),
+                (b, "GETSET lock:t 3"), (b, "DEL lock:t"), (b, "SET lock:s 1 NX EX 100"), (a, "GETDEL lock:s"),
+                (a, "SETNX lock:t 1"), (b, "RENAME lock:t lock:u"), (b, "DEL lock:u")):
             who.line(words)
         a.send(b"".join(encode(*w.split()) for w in ("MULTI", "SET lock:s 1 NX EX 100", "DEL lock:s", "EXEC")))
         a.same(4)
 
 
-ALWAYS = [reply_types, errors, inline, broken, ambiguous, pipelines, large, binary, transactions, published, blocking, replies_off,
-          session, scripts, tracking, monitored, generated_data, generated_locks]
+ALWAYS = [reply_types, errors, inline, broken, ambiguous, pipelines, large, binary, transactions, published, blocking,
+          replies_off, session, scripts, tracking, monitored, generated_data, generated_locks]

@@ -30,18 +30,27 @@ class Pair:
     def send(self, data, split=True):
         """The same bytes to both, in packets of random sizes (`split=False`: in one, as far as the system does it)."""
         for side in self.sides:
-            if not split:
-                side.send(data)
-                continue
-            largest = self.random.choice([1, 7, 64, 1460, 1 << 20]) if len(data) < 2000 else \
-                self.random.choice([1460, 16384, 1 << 20])
-            start = 0
-            while start < len(data):
-                size = self.random.randint(1, largest)
-                side.send(data[start:start + size])
-                start += size
-                if self.random.random() < 0.02:
-                    time.sleep(0.001)
+            self.send_to(side, data, split)
+
+    def try_to_send(self, data):
+        """As send, where either side may close before it has read everything."""
+        for side in self.sides:
+            try:
+                self.send_to(side, data, True)
+            except OSError:
+                pass
+
+    def send_to(self, side, data, split):
+        largest = len(data)
+        if split:
+            largest = self.random.choice([1, 7, 64, 1460, 1 << 20] if len(data) < 2000 else [1460, 16384, 1 << 20])
+        start = 0
+        while start < len(data):
+            size = self.random.randint(1, largest) if split else largest
+            side.send(data[start:start + size])
+            start += size
+            if split and self.random.random() < 0.02:
+                time.sleep(0.001)
 
     def command(self, *words, replies=1):
         """Sends a command and compares its replies, to the byte."""

@@ -8,7 +8,6 @@ import random
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import urllib.request
 
@@ -40,7 +39,7 @@ class Process:
     name = "process"
 
     def __init__(self, folder):
-        self.folder = folder or tempfile.mkdtemp(prefix="lockward-test-")
+        self.folder = folder
         self.log = os.path.join(self.folder, "%s-%08x.log" % (self.name, random.getrandbits(32)))
         self.child = None
         atexit.register(self.kill)
@@ -116,7 +115,7 @@ class Server(Process):
 
     name = "server"
 
-    def __init__(self, program, folder=None, unix=None):
+    def __init__(self, program, folder, unix=None):
         super().__init__(folder)
         self.program, self.port, self.unix = program, free_port(), unix
         self.start()
@@ -158,7 +157,7 @@ class Proxy(Process):
 
     name = "proxy"
 
-    def __init__(self, program, server, rules=DEFAULT_RULES, folder=None, unix=None):
+    def __init__(self, program, server, rules, folder, unix=None):
         super().__init__(folder)
         self.program, self.unix = program, unix
         self.port, self.admin_port = free_port(), free_port()

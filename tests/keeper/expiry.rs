@@ -30,6 +30,18 @@ fn a_lease_extended_past_this_proxy_is_looked_at_again_later() {
 }
 
 #[test]
+fn a_lease_without_ttl_that_ended_elsewhere_is_found_out() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, None);
+    rig.run_with(300_000, |_| Ok(Done::Live { ttl_ms: None }));
+    assert_eq!(rig.take(), ["60000 check lock:a", "120000 check lock:a", "240000 check lock:a"]);
+    assert_eq!(rig.keeper.summary(rig.now())[0].without_ttl, 1);
+    rig.run_with(1_000_000, |_| Ok(Done::Ended));
+    assert_eq!(rig.take(), ["480000 check lock:a", "480000 ended lock:a"]);
+    assert!(rig.keeper.is_empty());
+}
+
+#[test]
 fn a_late_release_before_the_look_says_that_the_lease_expired() {
     let mut rig = Rig::new(&[rule()]);
     rig.grant("lock:a", "o", 1, 1000);

@@ -149,7 +149,7 @@ fn a_ttl_set_by_the_client_is_the_full_one_from_then_on() {
     rig.run(2100);
     assert_eq!(rig.take(), ["2100 renew lock:a 6000", "2100 extended lock:a"]);
     rig.extend("lock:a", "o", 1, None);
-    rig.run(60_000);
+    rig.run(50_000);
     assert_eq!(rig.take(), [""; 0]);
     assert_eq!(rig.keeper.summary(rig.now())[0].without_ttl, 1);
 }

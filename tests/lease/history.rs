@@ -8,18 +8,19 @@ use bytes::Bytes;
 use lockward::command;
 use lockward::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token};
 use lockward::lock::call::{self, Answer, Call, Context, Features, How, Plan, Subject};
-use lockward::lock::chore::{Chore, Done, Task, encode_chore, parse_chore};
+use lockward::lock::chore::{Chore, Task, encode_chore, parse_chore};
 use lockward::lock::model::{Caller, Model};
 use lockward::lock::record::record_name;
 use lockward::lock::rule::{DeniedWrite, Unmanaged};
 use lockward::resp::{Args, Span};
 use uuid::Uuid;
 
+use super::log::Entry;
 use super::random::Random;
 use super::server::{Connection, Value};
 use super::step::{self, Step};
 use super::view::View;
-use super::world::{RULES, adopt, agrees, close, connections, edge, wall_clock};
+use super::world::{CONNECTIONS, RULES, adopt, agrees, close, edge, wall_clock};
 
 const PREFIX: &str = "lockward:";
 
@@ -38,7 +39,8 @@ pub struct History {
     pub plain_exists: bool,
     rules: [usize; 2],
     asked: Option<Asked>,
-    log: Vec<String>,
+    seed: u64,
+    log: Vec<Entry>,
     over: bool,
     pub reached: Vec<&'static str>,
 }
@@ -54,6 +56,16 @@ pub struct Asked {
     call: Option<Call>,
     /// A command goes out before the script.
     before: bool,
+}
+
+impl Asked {
+    /// Which of the two locks the step can change.
+    fn touched(&self) -> std::ops::RangeInclusive<usize> {
+        match self.step {
+            Step::WriteBoth { .. } | Step::RemoveBoth | Step::Rename { .. } => 0..=1,
+            _ => self.key..=self.key,
+        }
+    }
 }
 
 /// What came of a step, on one side: the reply, and what is said of each lock.
@@ -76,7 +88,8 @@ impl History {
             plain_exists: false,
             rules,
             asked: None,
-            log: vec![format!("seed {seed}, rules {rules:?}")],
+            seed,
+            log: Vec::new(),
             over: false,
             reached: Vec::new(),
         }
@@ -87,7 +100,7 @@ impl History {
         if self.over {
             return;
         }
-        let all = connections();
+        let all = CONNECTIONS.with(Clone::clone);
         let (who, mut owner) = all[self.random.below(all.len())].clone();
         if self.random.chance(5) {
             owner = all[self.random.below(all.len())].1.clone();
@@ -108,10 +121,13 @@ impl History {
             .unwrap_or(Token(Uuid::from_u64_pair(self.random.next(), 7)));
         let callers = [0, 1].map(|key| self.caller(key, &who, &owner));
         let nil_allowed = RULES.with(|rules| rules[self.rules[key]].denied_write == DeniedWrite::Nil);
-        self.log.push(format!(
-            "{step:?} by {who} of {owner} on key {key}, rules {:?}",
-            self.rules
-        ));
+        self.log.push(Entry::Asked {
+            step: step.clone(),
+            who: who.clone(),
+            owner,
+            key,
+            rules: self.rules,
+        });
         let mut asked = Asked {
             step,
             key,
@@ -125,7 +141,7 @@ impl History {
         connection.command(&["TIME"]);
         self.put(&mut asked, connection);
         connection.command(&["TIME"]);
-        for key in &self.keys {
+        for key in asked.touched().map(|key| &self.keys[key]) {
             let record = record_name(PREFIX, key.as_bytes());
             let record = std::str::from_utf8(&record).expect("text");
             connection.command(&["PEXPIRETIME", key]);
@@ -271,45 +287,52 @@ impl History {
         }
         let reply = connection.read();
         let end = connection.read().milliseconds();
-        let views = [0, 1].map(|_| {
-            let parts = [connection.read(), connection.read(), connection.read()];
-            View::read(&parts[0], &parts[1], &parts[2])
-        });
+        let views: Vec<(usize, View)> = asked
+            .touched()
+            .map(|key| {
+                let parts = [connection.read(), connection.read(), connection.read()];
+                (key, View::read(&parts[0], &parts[1], &parts[2]))
+            })
+            .collect();
         let last = connection.read().milliseconds();
         let real = self.came(&asked, &reply);
-        self.log.push(format!("  {start}..{end}: {real:?}"));
         let slack = end - start + 2;
         let mut moments = vec![start];
         if end != start {
             moments.push(end);
         }
-        let mut told = String::new();
+        let mut told = Vec::new();
+        let mut last_told = Vec::new();
         for now in moments {
             let (mut models, mut plain_exists) = (self.models.clone(), self.plain_exists);
             let came = oracle::tell(&mut models, &mut plain_exists, &asked, &views, now);
             let same = came.reply == real.reply && came.said == real.said && close(&came.numbers, &real.numbers, slack);
-            if same && (0..2).all(|key| agrees(&models[key], &views[key], end, last, slack)) {
+            let agrees = |(key, view): &(usize, View)| agrees(&models[*key], view, end, last, slack);
+            if same && views.iter().all(agrees) {
                 for word in &came.said {
                     self.reached.push(oracle::word(word));
                 }
-                for (model, view) in models.iter_mut().zip(&views) {
-                    adopt(model, view);
-                }
+                views.iter().for_each(|(key, view)| adopt(&mut models[*key], view));
                 self.models = models;
                 self.plain_exists = plain_exists;
+                self.log.push(Entry::Came { start, end, came: real });
                 return Verdict::Same;
             }
-            told = format!("model at {now}: {came:?}\n{models:?}");
+            told.push((now, came));
+            last_told = models.to_vec();
         }
         self.over = true;
-        if self.models.iter().any(|model| edge(model, start - 3, last + 3)) {
+        let seen: Vec<_> = views.iter().map(|(_, view)| view.model()).collect();
+        // A busy machine may pause within a step: then what one moment decides on both sides is decided by two.
+        let paused = last - start > 3;
+        let models = self.models.iter().chain(&seen).chain(&last_told);
+        if paused || models.into_iter().any(|model| edge(model, start - 3, last + 3)) {
             return Verdict::GivenUp;
         }
-        let seen: Vec<_> = views.iter().map(View::model).collect();
+        let log: String = self.log.iter().map(Entry::to_string).collect();
         Verdict::Different(format!(
-            "{}\n{told}\nserver ({last}): {seen:?}\nbefore: {:?}",
-            self.log.join("\n"),
-            self.models
+            "seed {}\n{log}  {start}..{end}: {real:?}\nmodel: {told:?}\n{last_told:?}\nserver ({last}): {seen:?}\nbefore: {:?}",
+            self.seed, self.models
         ))
     }
 
@@ -374,13 +397,4 @@ fn task(step: &Step, asked: &Asked) -> Option<Task> {
         Step::Check => Task::Check { token: asked.token },
         _ => return None,
     })
-}
-
-pub fn chore_done(done: &Done) -> String {
-    match done {
-        Done::Renewed { .. } => "renewed".to_owned(),
-        Done::Freed { .. } => "freed".to_owned(),
-        Done::Live { .. } => "live".to_owned(),
-        other => format!("{other:?}"),
-    }
 }

@@ -7,7 +7,7 @@ use lockward::lock::model::{Caller, Expired, Lock, Model, NewExpiry, Outcome, St
 
 use super::super::step::{Step, Ttl};
 use super::super::view::View;
-use super::{Asked, Came, chore_done};
+use super::{Asked, Came};
 
 /// The first word of something said, for the count of what was reached.
 pub fn word(said: &str) -> &'static str {
@@ -122,6 +122,15 @@ fn outcome(key: usize, outcome: &Outcome, came: &mut Came) {
     came.said.push(format!("{key} {text}"));
 }
 
+fn chore_done(done: &Done) -> String {
+    match done {
+        Done::Renewed { .. } => "renewed".to_owned(),
+        Done::Freed { .. } => "freed".to_owned(),
+        Done::Live { .. } => "live".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
 pub fn done(done: &Done, came: &mut Came) {
     came.reply = String::new();
     came.said.push(format!("- {}", chore_done(done)));
@@ -143,7 +152,7 @@ fn new_expiry(ttl: Ttl, now: i64) -> NewExpiry {
 }
 
 /// Tells the models the step, at this moment of the server's clock.
-pub fn tell(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, views: &[View; 2], now: i64) -> Came {
+pub fn tell(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, views: &[(usize, View)], now: i64) -> Came {
     let mut came = Came::default();
     let key = asked.key;
     let caller = &asked.callers[key];
@@ -173,7 +182,7 @@ pub fn tell(models: &mut [Model; 2], plain: &mut bool, asked: &Asked, views: &[V
             came.reply = "0".to_owned();
             outcome(key, &result, &mut came);
         }
-        Step::Fence => fence(&mut models[key], caller, &views[key], now, &mut came),
+        Step::Fence => fence(&mut models[key], caller, &views[0].1, now, &mut came),
         Step::Gone => {
             models[key].gone(&caller.connection, now);
             done(&Done::Marked, &mut came);

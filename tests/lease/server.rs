@@ -1,7 +1,7 @@
 //! A real server for the lease tests, and a connection to it that pipelines. Reads RESP2 into plain values; checks
 //! nothing.
 
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -180,10 +180,9 @@ impl Connection {
 
     fn line(&mut self) -> String {
         let mut line = Vec::new();
-        let mut byte = [0];
         while !line.ends_with(b"\r\n") {
-            self.reader.read_exact(&mut byte).expect("the server writes");
-            line.push(byte[0]);
+            let read = self.reader.read_until(b'\n', &mut line).expect("the server writes");
+            assert!(read > 0, "the server closed the connection");
         }
         line.truncate(line.len() - 2);
         String::from_utf8_lossy(&line).into_owned()

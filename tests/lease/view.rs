@@ -45,6 +45,18 @@ impl View {
         }
     }
 
+    /// Whether a record without a lease ends, and not before the last debt of it has left the window.
+    pub fn ends_in_time(&self, model: &Model, slack: i64) -> bool {
+        let stays = self.fields.is_empty() || model.lease.is_some();
+        let last = model
+            .debts
+            .iter()
+            .map(|debt| debt.due + model.window_ms)
+            .max()
+            .unwrap_or(0);
+        stays || self.record_expiry >= last - slack && self.record_expiry > 0
+    }
+
     pub fn model(&self) -> Model {
         let text = |name: &str| self.fields.get(name);
         let mut model = Model {

@@ -6,7 +6,7 @@ use lockward::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
 
 use super::view::{View, alike};
 
-pub fn rules() -> Vec<Rule> {
+fn rules() -> Vec<Rule> {
     let rule = |allow: bool, window: u64, default: Option<u64>, max: Option<u64>| Rule {
         name: "r".into(),
         patterns: Vec::new(),
@@ -37,9 +37,10 @@ pub fn rules() -> Vec<Rule> {
 
 thread_local! {
     pub static RULES: Vec<Rule> = rules();
+    pub static CONNECTIONS: [(ConnectionId, Owner); 5] = connections();
 }
 
-pub fn connections() -> [(ConnectionId, Owner); 5] {
+fn connections() -> [(ConnectionId, Owner); 5] {
     let connection = |instance: &str, number| ConnectionId {
         instance: instance.into(),
         number,
@@ -71,7 +72,7 @@ pub fn agrees(model: &Model, view: &View, end: i64, last: i64, slack: i64) -> bo
         let (mut model, mut seen) = (model.clone(), view.model());
         model.ripen(now);
         seen.ripen(now);
-        alike(&model, &seen, slack)
+        alike(&model, &seen, slack) && view.ends_in_time(&model, slack)
     })
 }
 

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// The arguments of a request, its name first.
+pub type Words = Vec<Vec<u8>>;
+
 /// One reply as a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -86,6 +89,12 @@ fn aggregate(kind: u8, count: usize, elements: &[Reply], resp: u8, out: &mut Vec
     }
 }
 
+/// Takes the first bytes off, without a look at each of them.
+pub fn take(bytes: &mut Vec<u8>, len: usize) -> Vec<u8> {
+    let rest = bytes.split_off(len);
+    std::mem::replace(bytes, rest)
+}
+
 /// A request of these arguments.
 pub fn request<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -97,8 +106,9 @@ pub fn request<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 }
 
 fn find_line(bytes: &[u8]) -> Option<(&[u8], usize)> {
-    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
-    Some((&bytes[..end], end + 2))
+    // No line of the simulator's has a carriage return in it.
+    let end = memchr::memchr(b'\r', bytes)?;
+    (bytes.get(end + 1) == Some(&b'\n')).then_some((&bytes[..end], end + 2))
 }
 
 fn number(text: &[u8]) -> Option<i64> {
@@ -106,8 +116,10 @@ fn number(text: &[u8]) -> Option<i64> {
 }
 
 /// One request and how many bytes it is; `Ok(None)` while it is incomplete. An inline command is split at blanks.
-pub fn parse_request(bytes: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, String> {
-    let Some((first, mut at)) = find_line(bytes) else { return Ok(None) };
+pub fn parse_request(bytes: &[u8]) -> Result<Option<(Words, usize)>, String> {
+    let Some((first, mut at)) = find_line(bytes) else {
+        return Ok(None);
+    };
     if first.first() != Some(&b'*') {
         let words = first.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         return Ok(Some((words.map(<[u8]>::to_vec).collect(), at)));
@@ -115,11 +127,15 @@ pub fn parse_request(bytes: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, Stri
     let count = number(&first[1..]).ok_or("bad count")?;
     let mut args = Vec::new();
     for _ in 0..count {
-        let Some((header, used)) = find_line(&bytes[at..]) else { return Ok(None) };
+        let Some((header, used)) = find_line(&bytes[at..]) else {
+            return Ok(None);
+        };
         if header.first() != Some(&b'$') {
             return Err(format!("expected $, got {}", show(header)));
         }
-        let length = number(&header[1..]).and_then(|length| usize::try_from(length).ok()).ok_or("bad length")?;
+        let length = number(&header[1..])
+            .and_then(|length| usize::try_from(length).ok())
+            .ok_or("bad length")?;
         at += used;
         if bytes.len() < at + length + 2 {
             return Ok(None);
@@ -132,8 +148,12 @@ pub fn parse_request(bytes: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, Stri
 
 /// One reply and how many bytes it is; `Ok(None)` while it is incomplete.
 pub fn parse_reply(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
-    let Some((header, mut at)) = find_line(bytes) else { return Ok(None) };
-    let Some((kind, text)) = header.split_first() else { return Err("an empty line".to_owned()) };
+    let Some((header, mut at)) = find_line(bytes) else {
+        return Ok(None);
+    };
+    let Some((kind, text)) = header.split_first() else {
+        return Err("an empty line".to_owned());
+    };
     let count = || number(text).ok_or_else(|| format!("bad number in {}", show(header)));
     let reply = match kind {
         b'+' => Reply::Status(text.to_vec()),
@@ -158,11 +178,17 @@ pub fn parse_reply(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
             let total = count()? * if *kind == b'%' { 2 } else { 1 };
             let mut elements = Vec::new();
             for _ in 0..total {
-                let Some((element, used)) = parse_reply(&bytes[at..])? else { return Ok(None) };
+                let Some((element, used)) = parse_reply(&bytes[at..])? else {
+                    return Ok(None);
+                };
                 elements.push(element);
                 at += used;
             }
-            if *kind == b'%' { Reply::Map(elements) } else { Reply::Array(elements) }
+            if *kind == b'%' {
+                Reply::Map(elements)
+            } else {
+                Reply::Array(elements)
+            }
         }
         _ => return Err(format!("no reply: {}", show(header))),
     };
@@ -172,14 +198,22 @@ pub fn parse_reply(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
 /// Bytes as text, shortened.
 pub fn show(bytes: &[u8]) -> String {
     let shown = bytes[..bytes.len().min(160)].escape_ascii().to_string();
-    if bytes.len() > 160 { format!("{shown}… ({} bytes)", bytes.len()) } else { shown }
+    if bytes.len() > 160 {
+        format!("{shown}… ({} bytes)", bytes.len())
+    } else {
+        shown
+    }
 }
 
 /// A request as text, each argument shortened.
 pub fn show_args<A: AsRef<[u8]>>(args: &[A]) -> String {
     let words = args.iter().map(|arg| {
         let arg = arg.as_ref();
-        if arg.len() > 60 { format!("<{} bytes>", arg.len()) } else { arg.escape_ascii().to_string() }
+        if arg.len() > 60 {
+            format!("<{} bytes>", arg.len())
+        } else {
+            arg.escape_ascii().to_string()
+        }
     });
     words.collect::<Vec<_>>().join(" ")
 }

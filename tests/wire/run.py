@@ -228,7 +228,7 @@ class Run:
                         stage.play(scenario, self.say if self.options.v else None)
                         self.passed += 1
                         self.say("ok    %s" % scenario.path)
-                    except Exception as error:      # whatever it is, the scenario did not pass and the rest must be played
+                    except Exception as error:      # whatever it is, it did not pass, and the rest is played
                         self.failures.append(scenario.path)
                         self.say("FAIL  %s: %s" % (scenario.path, str(error) or repr(error)))
             except queue.Empty:

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::lease::{Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
+use super::lease::{ENDLESS_MS, Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
 use super::{Bound, Keeper, Waited};
 use crate::event::{Event, Grant, Release, ReleaseOutcome, RuleIndex, Time, What};
 
@@ -65,6 +65,7 @@ impl Keeper {
             renewal_over: false,
             lost: false,
             leave_at: None,
+            endless_look_at: event.at.plus_ms(ENDLESS_MS),
             pending: None,
             attempts: 0,
             mark: None,

@@ -13,6 +13,9 @@ pub(super) const DUE_MARGIN_MS: u64 = 50;
 /// Events of several sessions may arrive in another order than the server's. A lease that seems to have ended is looked
 /// at only after so many milliseconds, so that the event which explains its end can arrive.
 pub(super) const SETTLE_MS: u64 = 100;
+/// A lease without TTL is looked at so often at first, in milliseconds, and the older it is, the more seldom: its end may
+/// have come through another proxy, and no expiry ever tells.
+pub(super) const ENDLESS_MS: u64 = 60_000;
 /// An expiry that lies later than known by so many milliseconds was moved by somebody.
 const MOVED_MS: u64 = 250;
 
@@ -47,7 +50,7 @@ pub(super) enum Step {
     Renew,
     /// What became of it?
     Check,
-    /// Before a release on disconnect: was it extended elsewhere?
+    /// Before a release on disconnect: was it extended elsewhere? Without TTL: is it still there?
     Look,
     Free,
 }
@@ -106,6 +109,8 @@ pub(super) struct Lease {
     pub(super) lost: bool,
     /// When it is to be released because its owner is gone.
     pub(super) leave_at: Option<Time>,
+    /// When it is looked at next, as long as it has no TTL.
+    pub(super) endless_look_at: Time,
     pub(super) pending: Option<Pending>,
     /// Failures of the step under way, in a row.
     pub(super) attempts: u32,
@@ -155,9 +160,20 @@ impl Lease {
     pub(super) fn set_ttl(&mut self, at: Time, ttl_ms: Option<u64>) {
         self.ttl_ms = ttl_ms;
         self.due = ttl_ms.map(|ttl| at.plus_ms(ttl));
+        self.endless_look_at = self.next_endless_look(at);
         if self.renew_at.is_some() {
             self.renew_at = Some(renewal_after(at, ttl_ms));
         }
+    }
+
+    /// When a lease without TTL is looked at again after `at`.
+    pub(super) fn next_endless_look(&self, at: Time) -> Time {
+        at.plus_ms((at.since(self.granted) / 1000).max(ENDLESS_MS))
+    }
+
+    /// When its end can only be found out by looking: it has no TTL. In observe mode there is nothing to look at.
+    pub(super) fn endless_look(&self) -> Option<Time> {
+        (self.due.is_none() && !self.is_observed()).then_some(self.endless_look_at)
     }
 
     /// Whether a TTL seen by a chore between `sent` and `at` is one that this proxy does not know of.

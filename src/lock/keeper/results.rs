@@ -130,8 +130,9 @@ impl Keeper {
                 lease.leave_at = None;
             }
             lease.due = ttl_ms.map(|left| at.plus_ms(left));
+            lease.endless_look_at = lease.next_endless_look(at);
         });
-        let leaves = |lease: &Lease| lease.leave_at.is_some();
+        let leaves = |lease: &Lease| lease.leave_at.is_some_and(|leave_at| leave_at <= at);
         if looked && self.book.lease(id).is_some_and(leaves) {
             self.begin(id, at, Step::Free);
         }
@@ -144,7 +145,10 @@ impl Keeper {
             lease.pending = None;
             match &mut lease.phase {
                 Phase::Unsure { check_at, .. } => *check_at = again,
-                Phase::Live if looked => lease.leave_at = lease.leave_at.map(|_| again),
+                Phase::Live if looked => {
+                    lease.leave_at = lease.leave_at.map(|_| again);
+                    lease.endless_look_at = again;
+                }
                 Phase::Live | Phase::Owed { .. } => {}
             }
         });

@@ -1,11 +1,9 @@
 //! The commands on data, as Redis 7 does them; what the simulated clients and lockward's scripts use, and no more.
 
-use std::collections::VecDeque;
-
 use super::keyspace::{Bytes, Core, DATABASES, Value, What};
 use crate::resp::Reply;
 
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+pub(super) const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const SYNTAX: &str = "ERR syntax error";
 const NO_INTEGER: &str = "ERR value is not an integer or out of range";
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
@@ -13,6 +11,28 @@ const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemo
 /// The commands that need memory.
 const DENY_OOM: &[&str] = &[
     "SET", "SETNX", "SETEX", "PSETEX", "GETSET", "MSET", "MSETNX", "INCR", "APPEND", "HSET", "LPUSH", "RPUSH", "COPY",
+];
+
+/// The commands that only read.
+const READS: &[&str] = &[
+    "GET",
+    "MGET",
+    "STRLEN",
+    "EXISTS",
+    "TTL",
+    "PTTL",
+    "EXPIRETIME",
+    "PEXPIRETIME",
+    "HGET",
+    "HGETALL",
+    "LLEN",
+    "TIME",
+    "KEYS",
+    "SCAN",
+    "DBSIZE",
+    "PING",
+    "ECHO",
+    "TYPE",
 ];
 
 fn number(text: &[u8]) -> Option<i64> {
@@ -23,9 +43,9 @@ pub fn is(arg: &[u8], word: &str) -> bool {
     arg.eq_ignore_ascii_case(word.as_bytes())
 }
 
-type Done = Result<Reply, Reply>;
+pub(super) type Done = Result<Reply, Reply>;
 
-fn fail<T>(text: &str) -> Result<T, Reply> {
+pub(super) fn fail<T>(text: &str) -> Result<T, Reply> {
     Err(Reply::error(text))
 }
 
@@ -41,15 +61,19 @@ impl Core {
             _ => 2,
         };
         if args.len() < least {
-            let text = format!("ERR wrong number of arguments for '{}' command", name.to_ascii_lowercase());
+            let text = format!(
+                "ERR wrong number of arguments for '{}' command",
+                name.to_ascii_lowercase()
+            );
             return self.knows(&name).then(|| Reply::error(&text));
         }
-        if self.memory_full && DENY_OOM.contains(&name.as_str()) {
+        if self.memory_full && !self.script_wrote && DENY_OOM.contains(&name.as_str()) {
             return Some(Reply::error(OUT_OF_MEMORY));
         }
+        self.script_wrote |= self.in_script && !READS.contains(&name.as_str());
         let done = match name.as_str() {
-            "GET" | "SET" | "SETNX" | "SETEX" | "PSETEX" | "GETSET" | "GETDEL" | "GETEX" | "MSET" | "MSETNX" | "MGET"
-            | "INCR" | "APPEND" | "STRLEN" => self.strings(&name, db, args),
+            "GET" | "SET" | "SETNX" | "SETEX" | "PSETEX" | "GETSET" | "GETDEL" | "GETEX" | "MSET" | "MSETNX"
+            | "MGET" | "INCR" | "APPEND" | "STRLEN" => self.strings(&name, db, args),
             "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" | "PERSIST" | "TTL" | "PTTL" | "EXPIRETIME"
             | "PEXPIRETIME" => self.expiry(&name, db, args),
             "HSET" | "HGET" | "HDEL" | "HGETALL" | "LPUSH" | "RPUSH" | "LPOP" | "LLEN" => {
@@ -125,14 +149,19 @@ impl Core {
             self.put(db, &args[1], Value::Text(text), expire);
             return Ok(Reply::Int(length));
         }
-        let Some(count) = number(&old.unwrap_or_else(|| b"0".to_vec())) else { return fail(NO_INTEGER) };
+        let Some(count) = number(&old.unwrap_or_else(|| b"0".to_vec())) else {
+            return fail(NO_INTEGER);
+        };
         self.put(db, &args[1], Value::Text((count + 1).to_string().into_bytes()), expire);
         Ok(Reply::Int(count + 1))
     }
 
     fn mset(&mut self, name: &str, db: usize, args: &[Bytes]) -> Done {
-        if args.len() % 2 == 0 {
-            return fail(&format!("ERR wrong number of arguments for '{}' command", name.to_ascii_lowercase()));
+        if args.len().is_multiple_of(2) {
+            return fail(&format!(
+                "ERR wrong number of arguments for '{}' command",
+                name.to_ascii_lowercase()
+            ));
         }
         let pairs: Vec<&[Bytes]> = args[1..].chunks(2).collect();
         if name == "MSETNX" && pairs.iter().any(|pair| self.get(db, &pair[0]).is_some()) {
@@ -147,7 +176,10 @@ impl Core {
     fn expire_in(&self, text: &[u8], unit: i64, name: &str) -> Result<i64, Reply> {
         match number(text) {
             None => fail(NO_INTEGER),
-            Some(..=0) => fail(&format!("ERR invalid expire time in '{}' command", name.to_ascii_lowercase())),
+            Some(..=0) => fail(&format!(
+                "ERR invalid expire time in '{}' command",
+                name.to_ascii_lowercase()
+            )),
             Some(count) => Ok(self.now_ms() + count * unit),
         }
     }
@@ -174,7 +206,11 @@ impl Core {
         if nx && there.is_some() || xx && there.is_none() {
             return Ok(old);
         }
-        let expire = if keep { there.and_then(|entry| entry.expire) } else { expire };
+        let expire = if keep {
+            there.and_then(|entry| entry.expire)
+        } else {
+            expire
+        };
         self.put(db, &args[1], Value::Text(args[2].clone()), expire);
         Ok(if get { old } else { Reply::ok() })
     }
@@ -205,7 +241,11 @@ impl Core {
         let key = &args[1];
         let there = self.get(db, key).map(|entry| entry.expire);
         let Some(expire) = there else {
-            return Ok(Reply::Int(if name.contains("TTL") || name.contains("TIME") { -2 } else { 0 }));
+            return Ok(Reply::Int(if name.contains("TTL") || name.contains("TIME") {
+                -2
+            } else {
+                0
+            }));
         };
         let left = expire.map(|at| (at - self.now_ms()).max(0));
         match name {
@@ -221,7 +261,9 @@ impl Core {
             }
             _ => {}
         }
-        let Some(count) = args.get(2).and_then(|count| number(count)) else { return fail(NO_INTEGER) };
+        let Some(count) = args.get(2).and_then(|count| number(count)) else {
+            return fail(NO_INTEGER);
+        };
         let unit = if name.starts_with('P') { 1 } else { 1000 };
         let at = count * unit + if name.ends_with("AT") { 0 } else { self.now_ms() };
         for flag in &args[3..] {
@@ -246,7 +288,9 @@ impl Core {
 
     fn generic(&mut self, name: &str, db: usize, args: &[Bytes]) -> Done {
         Ok(match name {
-            "PING" => args.get(1).map_or_else(|| Reply::Status(b"PONG".to_vec()), |text| Reply::Bulk(text.clone())),
+            "PING" => args
+                .get(1)
+                .map_or_else(|| Reply::Status(b"PONG".to_vec()), |text| Reply::Bulk(text.clone())),
             "ECHO" => Reply::Bulk(args[1].clone()),
             "DBSIZE" => Reply::Int(self.databases[db].len() as i64),
             "TIME" => {
@@ -254,7 +298,10 @@ impl Core {
                 Reply::Array(parts.map(|part| Reply::Bulk(part.to_string().into_bytes())).to_vec())
             }
             "DEL" | "UNLINK" => {
-                let gone = args[1..].iter().filter(|key| self.remove(db, key, What::Removed)).count();
+                let gone = args[1..]
+                    .iter()
+                    .filter(|key| self.remove(db, key, What::Removed))
+                    .count();
                 Reply::Int(gone as i64)
             }
             "EXISTS" => Reply::Int(args[1..].iter().filter(|key| self.get(db, key).is_some()).count() as i64),
@@ -280,7 +327,9 @@ impl Core {
     }
 
     fn rename(&mut self, name: &str, db: usize, args: &[Bytes]) -> Done {
-        let Some(entry) = self.get(db, &args[1]).cloned() else { return fail("ERR no such key") };
+        let Some(entry) = self.get(db, &args[1]).cloned() else {
+            return fail("ERR no such key");
+        };
         let nx = name == "RENAMENX";
         if nx && self.get(db, &args[2]).is_some() {
             return Ok(Reply::Int(0));
@@ -293,13 +342,17 @@ impl Core {
     }
 
     fn other_database(text: &[u8]) -> Result<usize, Reply> {
-        let found = number(text).and_then(|index| usize::try_from(index).ok()).filter(|index| *index < DATABASES);
+        let found = number(text)
+            .and_then(|index| usize::try_from(index).ok())
+            .filter(|index| *index < DATABASES);
         found.ok_or_else(|| Reply::error("ERR DB index is out of range"))
     }
 
     fn move_key(&mut self, db: usize, args: &[Bytes]) -> Done {
         let to = Core::other_database(&args[2])?;
-        let Some(entry) = self.get(db, &args[1]).cloned() else { return Ok(Reply::Int(0)) };
+        let Some(entry) = self.get(db, &args[1]).cloned() else {
+            return Ok(Reply::Int(0));
+        };
         if self.get(to, &args[1]).is_some() {
             return Ok(Reply::Int(0));
         }
@@ -310,82 +363,13 @@ impl Core {
 
     fn copy(&mut self, db: usize, args: &[Bytes]) -> Done {
         let replace = args[3..].iter().any(|word| is(word, "REPLACE"));
-        let Some(entry) = self.get(db, &args[1]).cloned() else { return Ok(Reply::Int(0)) };
+        let Some(entry) = self.get(db, &args[1]).cloned() else {
+            return Ok(Reply::Int(0));
+        };
         if self.get(db, &args[2]).is_some() && !replace {
             return Ok(Reply::Int(0));
         }
         self.put(db, &args[2], entry.value, entry.expire);
         Ok(Reply::Int(1))
     }
-
-    fn collections(&mut self, name: &str, db: usize, args: &[Bytes]) -> Done {
-        let key = &args[1];
-        let value = self.get(db, key).map(|entry| entry.value.clone());
-        let (empty_hash, empty_list) = (Value::Hash(Vec::new()), Value::List(VecDeque::new()));
-        match (name.starts_with('H'), &value) {
-            (true, None | Some(Value::Hash(_))) | (false, None | Some(Value::List(_))) => {}
-            _ => return fail(WRONG_TYPE),
-        }
-        let fields = match &value {
-            Some(Value::Hash(fields)) => fields.as_slice(),
-            _ => &[],
-        };
-        Ok(match (name, &value) {
-            ("HGETALL", _) => {
-                let all = fields.iter().flat_map(|(field, value)| [field, value]);
-                Reply::Map(all.cloned().map(Reply::Bulk).collect())
-            }
-            ("HGET", _) => {
-                let found = fields.iter().find(|(field, _)| *field == args[2]);
-                found.map_or(Reply::Null, |(_, value)| Reply::Bulk(value.clone()))
-            }
-            ("HDEL", None) | ("LLEN", None) => Reply::Int(0),
-            ("LPOP", None) => Reply::Null,
-            ("LLEN", Some(Value::List(items))) => Reply::Int(items.len() as i64),
-            ("HSET", _) => Reply::Int(self.change(db, key, empty_hash, |value| hset(value, &args[2..]))),
-            ("HDEL", _) if fields.iter().any(|(field, _)| args[2..].contains(field)) => {
-                Reply::Int(self.change(db, key, empty_hash, |value| hdel(value, &args[2..])))
-            }
-            ("HDEL", _) => Reply::Int(0),
-            ("LPOP", _) => self.change(db, key, empty_list, |value| match value {
-                Value::List(items) => items.pop_front().map_or(Reply::Null, Reply::Bulk),
-                _ => Reply::Null,
-            }),
-            _ => Reply::Int(self.change(db, key, empty_list, |value| push(value, name == "LPUSH", &args[2..]))),
-        })
-    }
-}
-
-fn hset(value: &mut Value, pairs: &[Bytes]) -> i64 {
-    let Value::Hash(fields) = value else { return 0 };
-    let mut new = 0;
-    for pair in pairs.chunks(2) {
-        match fields.iter_mut().find(|(field, _)| *field == pair[0]) {
-            Some((_, value)) => *value = pair[1].clone(),
-            None => {
-                fields.push((pair[0].clone(), pair[1].clone()));
-                new += 1;
-            }
-        }
-    }
-    new
-}
-
-fn hdel(value: &mut Value, names: &[Bytes]) -> i64 {
-    let Value::Hash(fields) = value else { return 0 };
-    let before = fields.len();
-    fields.retain(|(field, _)| !names.contains(field));
-    (before - fields.len()) as i64
-}
-
-fn push(value: &mut Value, front: bool, new: &[Bytes]) -> i64 {
-    let Value::List(items) = value else { return 0 };
-    for item in new {
-        if front {
-            items.push_front(item.clone());
-        } else {
-            items.push_back(item.clone());
-        }
-    }
-    items.len() as i64
 }

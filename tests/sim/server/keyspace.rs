@@ -83,13 +83,22 @@ pub struct Change {
     /// Expiry before and after.
     pub was: Option<i64>,
     pub is: Option<i64>,
+    /// The number it holds now, if it is one.
+    pub number: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Note {
-    Begin { tag: Tag, db: usize, args: Vec<Bytes>, seen: Vec<Seen> },
+    Begin {
+        tag: Tag,
+        db: usize,
+        args: Vec<Bytes>,
+        seen: Vec<Seen>,
+    },
     Change(Change),
-    End { reply: Option<Reply> },
+    End {
+        reply: Option<Reply>,
+    },
 }
 
 pub struct Core {
@@ -97,6 +106,9 @@ pub struct Core {
     /// Microseconds since 1970.
     pub now_us: u64,
     pub memory_full: bool,
+    /// The script under way has written something: then it may go on writing, memory or not.
+    pub script_wrote: bool,
+    pub in_script: bool,
     pub journal: Vec<Note>,
     /// Every key with an expiry, soonest first.
     expiries: BTreeSet<(i64, usize, Bytes)>,
@@ -110,6 +122,8 @@ impl Core {
             databases: vec![BTreeMap::new(); DATABASES],
             now_us: 0,
             memory_full: false,
+            script_wrote: false,
+            in_script: false,
             journal: Vec::new(),
             expiries: BTreeSet::new(),
             incarnations: 0,
@@ -126,7 +140,19 @@ impl Core {
     }
 
     fn note(&mut self, db: usize, key: &[u8], what: What, incarnation: u64, was: Option<i64>, is: Option<i64>) {
-        self.journal.push(Note::Change(Change { db, key: key.to_vec(), what, incarnation, was, is }));
+        let number = match self.get(db, key).map(|entry| &entry.value) {
+            Some(Value::Text(text)) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()),
+            _ => None,
+        };
+        self.journal.push(Note::Change(Change {
+            db,
+            key: key.to_vec(),
+            what,
+            incarnation,
+            was,
+            is,
+            number,
+        }));
     }
 
     fn next_version(&mut self) -> u64 {
@@ -137,7 +163,9 @@ impl Core {
     /// Replaces the whole value. `expire`: the new one; the caller carries the old one over where the command does.
     pub fn put(&mut self, db: usize, key: &[u8], value: Value, expire: Option<i64>) {
         let version = self.next_version();
-        let old = self.databases[db].get(key).map(|entry| (entry.incarnation, entry.expire));
+        let old = self.databases[db]
+            .get(key)
+            .map(|entry| (entry.incarnation, entry.expire));
         let incarnation = old.map_or_else(
             || {
                 self.incarnations += 1;
@@ -147,7 +175,15 @@ impl Core {
         );
         let was = old.and_then(|(_, expire)| expire);
         self.schedule(db, key, was, expire);
-        self.databases[db].insert(key.to_vec(), Entry { value, expire, incarnation, version });
+        self.databases[db].insert(
+            key.to_vec(),
+            Entry {
+                value,
+                expire,
+                incarnation,
+                version,
+            },
+        );
         let what = if old.is_some() { What::Written } else { What::Created };
         self.note(db, key, what, incarnation, was, expire);
     }
@@ -175,7 +211,9 @@ impl Core {
     }
 
     pub fn remove(&mut self, db: usize, key: &[u8], what: What) -> bool {
-        let Some(entry) = self.databases[db].remove(key) else { return false };
+        let Some(entry) = self.databases[db].remove(key) else {
+            return false;
+        };
         self.schedule(db, key, entry.expire, None);
         self.note(db, key, what, entry.incarnation, entry.expire, None);
         true
@@ -183,7 +221,9 @@ impl Core {
 
     pub fn set_expiry(&mut self, db: usize, key: &[u8], expire: Option<i64>) {
         let version = self.next_version();
-        let Some(entry) = self.databases[db].get_mut(key) else { return };
+        let Some(entry) = self.databases[db].get_mut(key) else {
+            return;
+        };
         let was = std::mem::replace(&mut entry.expire, expire);
         entry.version = version;
         let incarnation = entry.incarnation;
@@ -214,11 +254,6 @@ impl Core {
         }
     }
 
-    /// The soonest expiry, in milliseconds since 1970.
-    pub fn next_expiry(&self) -> Option<i64> {
-        self.expiries.first().map(|(at, _, _)| *at)
-    }
-
     pub fn flush(&mut self, db: usize) {
         let keys: Vec<Bytes> = self.databases[db].keys().cloned().collect();
         for key in keys {
@@ -228,7 +263,12 @@ impl Core {
 
     pub fn begin(&mut self, tag: &Tag, db: usize, args: &[Bytes]) {
         let seen = tag.keys.iter().map(|key| self.see(db, key)).collect();
-        self.journal.push(Note::Begin { tag: tag.clone(), db, args: args.to_vec(), seen });
+        self.journal.push(Note::Begin {
+            tag: tag.clone(),
+            db,
+            args: args.to_vec(),
+            seen,
+        });
     }
 
     fn see(&self, db: usize, key: &[u8]) -> Seen {
@@ -236,7 +276,11 @@ impl Core {
             Some(Value::Hash(fields)) => fields.clone(),
             _ => Vec::new(),
         };
-        Seen { key: key.to_vec(), entry: self.get(db, key).cloned(), record }
+        Seen {
+            key: key.to_vec(),
+            entry: self.get(db, key).cloned(),
+            record,
+        }
     }
 
     pub fn end(&mut self, reply: Option<&Reply>) {

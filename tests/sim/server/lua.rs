@@ -43,6 +43,7 @@ pub struct Engine {
     run: Function,
     compiled: BTreeMap<Bytes, Function>,
     database: Rc<Cell<usize>>,
+    core: Rc<RefCell<Core>>,
     patch: Option<Patch>,
     /// How many texts the patch changed.
     pub patched: usize,
@@ -52,12 +53,21 @@ impl Engine {
     pub fn new(core: &Rc<RefCell<Core>>, patch: Option<Patch>) -> Engine {
         let lua = Lua::new();
         let database = Rc::new(Cell::new(0));
+        let shared = Rc::clone(core);
         let (core, selected) = (Rc::clone(core), Rc::clone(&database));
         let raw = lua
             .create_function(move |lua, args: MultiValue| call(lua, &core, &selected, args))
             .expect("a function");
         let run = lua.load(PRELUDE).call(raw).expect("the prelude runs");
-        Engine { lua, run, compiled: BTreeMap::new(), database, patch, patched: 0 }
+        Engine {
+            lua,
+            run,
+            compiled: BTreeMap::new(),
+            database,
+            core: shared,
+            patch,
+            patched: 0,
+        }
     }
 
     pub fn run(&mut self, text: &[u8], keys: &[Bytes], argv: &[Bytes], database: usize) -> Reply {
@@ -68,11 +78,17 @@ impl Engine {
         };
         let globals = self.lua.globals();
         for (name, values) in [("KEYS", keys), ("ARGV", argv)] {
-            let values = values.iter().map(|value| self.lua.create_string(value).expect("a string"));
+            let values = values
+                .iter()
+                .map(|value| self.lua.create_string(value).expect("a string"));
             let table = self.lua.create_sequence_from(values).expect("a table");
             globals.raw_set(name, table).expect("a global");
         }
-        match self.run.call::<LuaValue>(script) {
+        self.core.borrow_mut().in_script = true;
+        let result = self.run.call::<LuaValue>(script);
+        let mut core = self.core.borrow_mut();
+        (core.in_script, core.script_wrote) = (false, false);
+        match result {
             Ok(value) => from_lua(&value),
             Err(error) => Reply::error(&format!("ERR {error}").replace(['\r', '\n'], " ")),
         }
@@ -104,7 +120,10 @@ fn call(lua: &Lua, core: &RefCell<Core>, database: &Cell<usize>, args: MultiValu
         return to_lua(lua, Reply::ok());
     }
     let reply = core.borrow_mut().data(database.get(), &args);
-    to_lua(lua, reply.unwrap_or_else(|| Reply::error("ERR Unknown Redis command called from script")))
+    to_lua(
+        lua,
+        reply.unwrap_or_else(|| Reply::error("ERR Unknown Redis command called from script")),
+    )
 }
 
 fn argument(value: &LuaValue) -> Bytes {
@@ -159,5 +178,10 @@ fn from_table(table: &Table) -> Reply {
     }
     let elements = (1..).map(|index: i64| table.raw_get::<LuaValue>(index).unwrap_or(LuaValue::Nil));
     // The first nil ends an array.
-    Reply::Array(elements.take_while(|value| !value.is_nil()).map(|value| from_lua(&value)).collect())
+    Reply::Array(
+        elements
+            .take_while(|value| !value.is_nil())
+            .map(|value| from_lua(&value))
+            .collect(),
+    )
 }

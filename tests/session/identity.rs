@@ -1,0 +1,201 @@
+//! AUTH, HELLO, SELECT, RESET, CLIENT SETNAME: what follows is not sent before the answer is there, and only the
+//! server's yes changes who the client is.
+
+use std::sync::Arc;
+
+use lockward::event::{Owner, Token};
+use lockward::lock::features::Features;
+use lockward::lock::rule::{Mode, OwnerPart, Rule, Rules};
+use lockward::session::{Notice, Policy};
+use uuid::Uuid;
+
+use crate::rig::{Rig, policy, wire};
+
+/// A rule whose owner is the given part, and that asks who is connected, so that owners are told.
+fn owned_by(part: OwnerPart) -> Arc<Policy> {
+    let rule = Rule {
+        owner: vec![part],
+        renew: true,
+        ..Rule::new("lock:*")
+    };
+    let prefix = "lockward:";
+    Arc::new(Policy {
+        rules: Rules::new(vec![rule], prefix.as_bytes()),
+        prefix: prefix.into(),
+        features: Features::default(),
+        mint: Arc::new(|| Token(Uuid::from_u128(7))),
+    })
+}
+
+fn told(part: OwnerPart) -> Rig {
+    Rig::with(owned_by(part))
+}
+
+/// The owner that was told last; `None`: none since the last look.
+fn owner(rig: &mut Rig) -> Option<Owner> {
+    let told = |notice| match notice {
+        Notice::Owner { owner, .. } => Some(owner),
+        _ => None,
+    };
+    rig.notices().into_iter().filter_map(told).last()
+}
+
+#[test]
+fn what_follows_waits_for_the_answer() {
+    for line in [
+        "AUTH secret",
+        "AUTH user secret",
+        "HELLO 3",
+        "SELECT 3",
+        "RESET",
+        "CLIENT SETNAME me",
+    ] {
+        let mut rig = Rig::plain();
+        rig.sends(&["GET a", line, "GET b", "GET c"]);
+        rig.server_got(&["GET a", line]);
+        rig.server(":1|");
+        rig.server_got(&[]);
+        rig.server("+OK|");
+        rig.server_got(&["GET b", "GET c"]);
+        rig.server(":2|:3|");
+        rig.heard(":1|+OK|:2|:3|");
+    }
+}
+
+#[test]
+fn what_follows_goes_on_after_a_refusal_too() {
+    let mut rig = Rig::plain();
+    rig.sends(&["AUTH user wrong", "GET b"]);
+    rig.server_got(&["AUTH user wrong"]);
+    rig.server("-WRONGPASS invalid username-password pair|");
+    rig.server_got(&["GET b"]);
+}
+
+#[test]
+fn the_server_decides_which_user_it_is() {
+    let mut rig = told(OwnerPart::User);
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=default"));
+    rig.passes("AUTH alice wrong", "-WRONGPASS invalid|");
+    assert_eq!(owner(&mut rig), None);
+    rig.passes("AUTH alice right", "+OK|");
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=alice"));
+    rig.passes("HELLO 3 AUTH bob wrong", "-WRONGPASS invalid|");
+    rig.passes("HELLO 4 AUTH bob right", "-NOPROTO unsupported protocol version|");
+    assert_eq!(owner(&mut rig), None);
+    rig.passes("HELLO 3 AUTH bob right", "%0|");
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=bob"));
+    rig.passes("RESET", "+RESET|");
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=default"));
+}
+
+#[test]
+fn a_hello_that_fails_half_way_leaves_nobody_sure() {
+    // Redis 7.0 has logged in alice by then, Valkey 9.1 has not: the client must be taken for neither.
+    for (line, error) in [
+        (
+            "HELLO 3 AUTH alice right SETNAME a\tb",
+            "-ERR Client names cannot contain spaces|",
+        ),
+        (
+            "HELLO 3 AUTH alice right FOO",
+            "-ERR Syntax error in HELLO option 'FOO'|",
+        ),
+        ("HELLO 3 AUTH alice right AUTH bob wrong", "-WRONGPASS invalid|"),
+    ] {
+        let mut rig = told(OwnerPart::User);
+        rig.passes(line, error);
+        let owner = owner(&mut rig).expect("a new owner");
+        assert!(!owner.contains("alice") && !owner.contains("default"), "{owner}");
+        rig.passes("AUTH alice right", "+OK|");
+    }
+}
+
+#[test]
+fn the_name_is_the_one_that_the_server_confirmed() {
+    let mut rig = Rig::plain();
+    rig.passes("CLIENT SETNAME one", "+OK|");
+    rig.passes("CLIENT SETNAME two", "-ERR no|");
+    assert_eq!(rig.session.client_name(), b"one");
+    rig.passes("HELLO 3 SETNAME three", "%0|");
+    assert_eq!(rig.session.client_name(), b"three");
+    rig.passes("RESET", "+RESET|");
+    assert_eq!(rig.session.client_name(), b"");
+}
+
+#[test]
+fn inside_a_transaction_it_changes_when_exec_comes() {
+    let mut rig = told(OwnerPart::User);
+    owner(&mut rig);
+    rig.sends(&["MULTI", "AUTH alice right", "EXEC", "GET a"]);
+    rig.server("+OK|+QUEUED|");
+    assert_eq!(owner(&mut rig), None);
+    rig.server_got(&["MULTI", "AUTH alice right", "EXEC"]);
+    rig.server("*1|+OK|");
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=alice"));
+    rig.server_got(&["GET a"]);
+}
+
+#[test]
+fn a_transaction_that_came_to_nothing_changes_nobody() {
+    for (end, reply) in [("EXEC", "*-1|"), ("EXEC", "-EXECABORT no|"), ("DISCARD", "+OK|")] {
+        let mut rig = told(OwnerPart::User);
+        owner(&mut rig);
+        rig.sends(&["MULTI", "AUTH alice right"]);
+        rig.server("+OK|+QUEUED|");
+        rig.sends(&[end, "GET a"]);
+        rig.server(reply);
+        assert_eq!(owner(&mut rig), None);
+        rig.server("$-1|");
+        rig.is_in_step();
+    }
+}
+
+#[test]
+fn queued_is_not_yes_even_if_we_believed_the_transaction_over() {
+    // DISCARD is refused by ACL: the server goes on queueing.
+    let mut rig = told(OwnerPart::User);
+    owner(&mut rig);
+    rig.passes("MULTI", "+OK|");
+    rig.passes("DISCARD", "-NOPERM no|");
+    rig.passes("AUTH admin wrong", "+QUEUED|");
+    assert_eq!(owner(&mut rig), None);
+    rig.passes("EXEC", "-EXECABORT Transaction discarded|");
+    assert_eq!(owner(&mut rig), None);
+    rig.is_in_step();
+}
+
+#[test]
+fn an_unasked_error_does_not_take_the_place_of_an_answer() {
+    // REPLCONF ACK is answered only if it is refused; that must not be taken for the answer to AUTH.
+    let mut rig = told(OwnerPart::User);
+    owner(&mut rig);
+    rig.sends(&["REPLCONF ACK 1", "AUTH alice right"]);
+    rig.server("-NOAUTH Authentication required.|+OK|");
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=alice"));
+}
+
+#[test]
+fn new_rules_make_new_owners() {
+    let mut rig = told(OwnerPart::User);
+    assert_eq!(owner(&mut rig).as_deref(), Some("user=default"));
+    rig.session.adopt(&owned_by(OwnerPart::Any));
+    assert_eq!(owner(&mut rig).as_deref(), Some("any"));
+}
+
+#[test]
+fn before_login_the_servers_small_limits_hold() {
+    let asked = || {
+        let mut policy = Arc::into_inner(policy(Mode::Off)).expect("the only one");
+        policy.features.login = true;
+        Rig::with(Arc::new(policy))
+    };
+    let mut rig = asked();
+    rig.passes("AUTH secret", "+OK|");
+    rig.sends_bytes(&wire("*11|"));
+    rig.goes_on();
+
+    let mut rig = asked();
+    rig.sends_bytes(&wire("*11|"));
+    rig.heard("-ERR Protocol error: unauthenticated multibulk length|");
+    rig.is_over();
+}

@@ -1,0 +1,18 @@
+//! One client, in order: drives a session with bytes in any splitting, the test playing both the client and the server.
+
+mod ending;
+mod filters;
+mod identity;
+mod limits;
+mod locks;
+mod monitor;
+mod observe;
+mod own_command;
+mod plain;
+mod replication;
+mod rig;
+mod silence;
+mod streaming;
+mod subscriptions;
+mod transactions;
+mod unheard;
