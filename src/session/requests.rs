@@ -216,7 +216,11 @@ impl Session {
     fn looks_up_records(&self, row: &Row, request: &Request<'_>) -> bool {
         let prefix = self.policy.prefix.as_bytes();
         matches!(row.name, "sort" | "sort_ro")
-            && request.args.iter().skip(2).any(|word| word.starts_with(prefix) && word.contains(&b'*'))
+            && request
+                .args
+                .iter()
+                .skip(2)
+                .any(|word| word.starts_with(prefix) && word.contains(&b'*'))
     }
 
     /// Sends the request on as it came; one reply will come back as it is.
