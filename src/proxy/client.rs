@@ -83,7 +83,9 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
     };
     client.hand_over();
     client.shared.unheard(client.session.unheard());
-    client.shared.closed(&connection, closing, &client.session.bound_owners());
+    client
+        .shared
+        .closed(&connection, closing, &client.session.bound_owners());
 }
 
 struct Client {

@@ -22,7 +22,10 @@ pub(super) async fn prepare(link: &mut Link, target: &Target, settings: &Setting
     // For whoever reads CLIENT LIST; a server that refuses it is no worse for that.
     link.ask_one(&["CLIENT", "SETNAME", "lockward"]).await?;
     let version = version(&link.ask_one(&["INFO", "server"]).await?);
-    let features = Features { login, ..features(link, &settings.prefix).await? };
+    let features = Features {
+        login,
+        ..features(link, &settings.prefix).await?
+    };
     let error = load_scripts(link, &settings.scripts).await?;
     Ok(State {
         up: true,
