@@ -20,6 +20,8 @@ redis = {
     if type(a) == 'table' and a.err then error(a, 0) end
     return a
   end,
+  -- Everybody may do everything here.
+  acl_check_cmd = function() return true end,
   error_reply = function(text) return {err = text} end,
   status_reply = function(text) return {ok = text} end,
 }
