@@ -22,17 +22,15 @@ use uuid::Uuid;
 
 use crate::admin;
 use crate::command;
-use crate::config::{Config, Place};
+use crate::config::Config;
 use crate::event::Token;
-use crate::lock::chore;
 use crate::lock::features::Features;
 use crate::lock::keeper::{self, Keeper};
-use crate::lock::script::Script;
 use crate::metrics::LockLog;
 use crate::metrics::Metrics;
 use crate::session::Policy;
 use listener::Listener;
-use own::{Codec, Handle, Target};
+use own::Handle;
 use shared::{Parts, Shared};
 
 /// How long clients get to come to a command boundary once a drain was asked for.
@@ -134,11 +132,6 @@ impl Proxy {
         self.listener.port()
     }
 
-    /// The TCP port for HTTP.
-    pub fn admin_port(&self) -> Option<u16> {
-        self.admin.local_addr().ok().map(|address| address.port())
-    }
-
     /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
     pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
         let Proxy {
@@ -200,25 +193,9 @@ fn policy(config: &Config, features: Features) -> Policy {
 
 /// lockward's own connection, as the user of `upstream.url`.
 pub fn own(config: &Config) -> Handle {
-    let server = &config.upstream.server;
-    let address = match &server.place {
-        Place::Tcp(address) => own::Address::Tcp(address.host.clone(), address.port),
-        Place::Unix(path) => own::Address::Unix(path.clone()),
-    };
-    let target = Target {
-        address,
-        user: server.user.clone(),
-        password: server.password.as_ref().map(|password| password.reveal().to_owned()),
-        database: server.database,
-    };
-    let scripts = Script::ALL.iter().map(|script| script.text().to_owned()).collect();
-    let codec = Codec {
-        encode: chore::encode_chore,
-        parse: chore::parse_chore,
-    };
-    let mut settings = own::Settings::new(&config.records.prefix, scripts, codec);
+    let mut settings = own::Settings::new(&config.records.prefix);
     settings.connect_timeout = config.upstream.connect_timeout;
-    own::spawn(target, settings)
+    own::spawn(config.upstream.server.clone(), settings)
 }
 
 async fn first_contact(shared: &Shared) {
