@@ -127,12 +127,29 @@ impl World {
         }
     }
 
+    /// Most often one that has taken a lock, so that its task works on without it.
     fn a_connection_ends(&mut self) {
-        let open: Vec<usize> = (0..self.clients.len())
-            .filter(|client| self.clients[*client].state == State::Open)
-            .collect();
-        if !open.is_empty() {
-            let client = *self.rng.pick(&open);
+        let is_open = |client: &usize| {
+            self.clients
+                .get(*client)
+                .is_some_and(|client| client.state == State::Open)
+        };
+        let holders = self
+            .truth
+            .incarnations
+            .values()
+            .rev()
+            .map(|inc| inc.client)
+            .filter(is_open);
+        let holders: Vec<usize> = holders.take(3).collect();
+        let open: Vec<usize> = (0..self.clients.len()).filter(is_open).collect();
+        let from = if holders.is_empty() || self.rng.one_in(3) {
+            open
+        } else {
+            holders
+        };
+        if !from.is_empty() {
+            let client = *self.rng.pick(&from);
             self.hang_up(client);
         }
     }

@@ -94,7 +94,7 @@ impl Plan {
             split_percent: *rng.pick(&[0, 5, 30]),
             stall_one_in: *rng.pick(&[50, 400, 100_000]),
         };
-        let length_us = rng.between(5, 12) * 1_000_000;
+        let length_us = rng.between(4, 9) * 1_000_000;
         Plan {
             rules,
             locks,

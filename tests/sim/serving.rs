@@ -228,11 +228,12 @@ impl World {
                 .map(|arg| String::from_utf8_lossy(arg).into_owned())
                 .unwrap_or_default()
         };
+        let has_leases = self.truth.incarnations.values().any(|inc| inc.client == client);
         let connection = &mut self.clients[client];
         match self.requests[number].name().as_str() {
             "AUTH" => connection.user = text(1),
             "CLIENT" if text(1).eq_ignore_ascii_case("SETNAME") => {
-                connection.renamed |= !connection.name.is_empty();
+                connection.renamed |= has_leases;
                 connection.name = text(2);
             }
             "HELLO" => {
