@@ -17,6 +17,7 @@
 //! socket, a clock, a random number or a global.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod admin;
 pub mod cli;

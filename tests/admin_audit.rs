@@ -2,32 +2,16 @@
 //! Alone in its program: `tracing` remembers for the whole process that a line had nowhere to go when it came first.
 
 mod admin_backend;
-
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+mod log_sink;
 
 use admin_backend::{Admin, SECRET};
 use lockward::admin::client;
+use log_sink::Sink;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 /// With a wrong token; far more than are logged in one second.
 const CALLS: usize = 100;
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 #[tokio::test]
 async fn releases_by_force_are_logged_with_who_and_why() {
@@ -59,8 +43,7 @@ async fn releases_by_force_are_logged_with_who_and_why() {
         refused.unwrap().unwrap_err();
     }
 
-    let bytes = sink.0.lock().unwrap().clone();
-    let text = String::from_utf8(bytes).unwrap();
+    let text = sink.text();
     assert!(!text.contains(SECRET) && !text.contains("some-wrong-token"), "{text}");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [released, absent, failed, refused @ ..] = &lines[..] else {

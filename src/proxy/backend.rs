@@ -12,7 +12,7 @@ use crate::lock::chore::{Chore, Done, Seen, Task};
 use crate::lock::rule::{Mode, Rule};
 
 /// The admin side's powers.
-pub struct Admin(pub Arc<Shared>);
+pub(super) struct Admin(pub Arc<Shared>);
 
 impl Backend for Admin {
     fn ready(&self) -> Result<(), String> {

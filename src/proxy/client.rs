@@ -52,7 +52,7 @@ enum Moved {
 }
 
 /// Serves one client until it or its server is gone.
-pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: ConnectionId) {
+pub(super) async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: ConnectionId) {
     let upstream = match Stream::connect(&shared.upstream, shared.connect_timeout).await {
         Ok(stream) => stream,
         Err(error) => {

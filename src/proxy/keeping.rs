@@ -15,7 +15,7 @@ use crate::metrics::printable;
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Runs until the process ends.
-pub async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     let mut under_way: JoinSet<(Chore, Option<Done>)> = JoinSet::new();
     loop {
         tick(&shared, &mut under_way);

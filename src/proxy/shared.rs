@@ -21,7 +21,7 @@ use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
-pub struct Shared {
+pub(super) struct Shared {
     /// What sessions go by.
     pub policy: ArcSwap<Policy>,
     /// The metrics.
@@ -48,7 +48,7 @@ pub struct Shared {
 }
 
 /// What [`Shared`] is made of.
-pub struct Parts {
+pub(super) struct Parts {
     pub policy: Arc<Policy>,
     pub metrics: Arc<Metrics>,
     pub log: LockLog,
@@ -63,7 +63,7 @@ pub struct Parts {
 }
 
 impl Shared {
-    pub fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         Shared {
             policy: ArcSwap::new(parts.policy),
             metrics: parts.metrics,
@@ -83,12 +83,12 @@ impl Shared {
     }
 
     /// Microseconds since the process began.
-    pub fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
     /// The name of a new connection.
-    pub fn connection(&self) -> ConnectionId {
+    pub(super) fn connection(&self) -> ConnectionId {
         ConnectionId {
             instance: Arc::clone(&self.instance),
             number: self.next.fetch_add(1, Ordering::Relaxed),
@@ -96,12 +96,12 @@ impl Shared {
     }
 
     /// How many clients are connected.
-    pub fn clients(&self) -> usize {
+    pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
 
     /// The keeper. Held for a moment, never across an await. A panic elsewhere leaves it usable: it proves nothing.
-    pub fn keeper(&self) -> MutexGuard<'_, Keeper> {
+    pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -240,13 +240,13 @@ impl Shared {
     }
 
     /// Shows an event to metrics and log.
-    pub fn show(&self, event: &Event) {
+    pub(super) fn show(&self, event: &Event) {
         self.metrics.event(event);
         self.log.event(event);
     }
 
     /// The gauges of the lock table.
-    pub fn table(&self) -> TableSummary {
+    pub(super) fn table(&self) -> TableSummary {
         let summary = self.keeper().summary(self.now());
         TableSummary {
             rules: summary.iter().map(rule_summary).collect(),

@@ -140,11 +140,6 @@ impl EmbeddedServer {
         &self.socket
     }
 
-    /// The server as an `[upstream] url`.
-    pub fn url(&self) -> String {
-        format!("redis+unix://{}", self.socket.display())
-    }
-
     /// The program that runs.
     pub fn program(&self) -> &Path {
         &self.program

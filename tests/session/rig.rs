@@ -124,6 +124,17 @@ impl Rig {
         self.server_bytes(&wire(reply));
     }
 
+    /// Whether bytes from the client and from the server are welcome.
+    pub fn reads(&self) -> (bool, bool) {
+        match self.session.next() {
+            Next::Wait {
+                read_downstream,
+                read_upstream,
+            } => (read_downstream, read_upstream),
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn take_upstream(&mut self) -> Vec<u8> {
         let bytes = self.session.to_upstream.split().to_vec();
         let now = self.now();
