@@ -216,10 +216,7 @@ async fn release(shared: Arc<Shared>, peer: Peer, target: Target) -> Response {
         target.reason.trim()
     };
     let (who, why) = (peer.0.to_string(), printable(why.as_bytes()));
-    let done = shared
-        .backend
-        .force_release(target.database, target.key.clone(), who.clone(), why.clone())
-        .await;
+    let done = shared.backend.force_release(target.database, target.key.clone()).await;
     let (result, response) = match done {
         Ok(Done::Freed { held_ms }) => (
             "released".to_owned(),

@@ -6,18 +6,14 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Serve, complain, runtime, say};
-use crate::config::{Config, Format, Loaded, Place};
+use crate::config::{Config, Loaded, Place};
 use crate::metrics::log;
 use crate::proxy::Proxy;
 use crate::server::EmbeddedServer;
 
 pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     let Loaded { mut config, warnings } = serve.source.load()?;
-    let format = match config.log.format {
-        Format::Text => log::Format::Text,
-        Format::Json => log::Format::Json,
-    };
-    let _log = log::init(config.log.level.word(), format).map_err(|error| failed(&error.to_string()))?;
+    let _log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All faults are collected, so that one run shows them all. What this does not do: open a socket, watch the file, or
-//! touch the settings in force; a reload loads a second [`Config`] and takes from it what can change.
+//! touch the settings in force.
 
 mod address;
 pub mod check;

@@ -59,7 +59,7 @@ impl Backend for Admin {
         })
     }
 
-    fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done> {
+    fn force_release(&self, database: u32, key: Bytes) -> Answer<Done> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let before = shared
@@ -79,7 +79,6 @@ impl Backend for Admin {
             if let (Done::Freed { held_ms }, Ok(Done::Seen(seen))) = (&done, before) {
                 forced(&shared, database, key, &seen, *held_ms);
             }
-            tracing::warn!(who, why, ?done, "a lock was released by force");
             Ok(done)
         })
     }

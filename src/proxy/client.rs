@@ -41,7 +41,7 @@ thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK].into_boxed_slice());
 }
 
-/// One socket and what is to be written to it has an end; which?
+/// How far a buffer was written out.
 enum Moved {
     /// Nothing, or everything that there was.
     Done,

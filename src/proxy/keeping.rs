@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use super::shared::Shared;
 use crate::lock::chore::{Chore, Done};
 use crate::lock::keeper::Failed;
+use crate::metrics::printable;
 
 /// How long the task sleeps at most; log lines that were dropped are told about so often.
 const IDLE: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
         under_way.spawn(async move {
             let done = own.chore(chore.clone()).await;
             if let Err(error) = &done {
-                tracing::debug!(%error, "a chore was not done");
+                tracing::debug!(%error, database = chore.database, key = printable(&chore.key), task = ?chore.task, "a chore was not done");
             }
             (chore, done.ok())
         });

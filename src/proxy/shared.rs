@@ -40,7 +40,7 @@ pub struct Shared {
     pub chores: Notify,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
-    /// Which of an owner's connections are open: needed to tell the last one of an observed owner.
+    /// The clients that are connected, by their number.
     clients: DashMap<u64, ConnectionId>,
     started: Instant,
     instance: Arc<str>,

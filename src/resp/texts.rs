@@ -39,12 +39,13 @@ pub fn upstream_unreachable(place: &str, why: &str) -> String {
     format!("UPSTREAM cannot reach the server at {place}: {why}")
 }
 
-/// The client's ACL user may not run the lock scripts. `said` is the server's own error line.
-pub fn noperm(said: &[u8]) -> String {
+/// The client's ACL user may not run the lock scripts. `said` is the server's own error line, `prefix` what the names of
+/// lease records begin with.
+pub fn noperm(said: &[u8], prefix: &str) -> String {
     let said = String::from_utf8_lossy(said.strip_prefix(b"NOPERM ").unwrap_or(said));
     format!(
         "NOPERM lockward runs lock commands as scripts under the client's own user; besides its commands grant it \
          +eval +evalsha +del +exists +hdel +hgetall +hset +persist +pexpire +pexpireat +pexpiretime +pttl +time (with \
-         fencing also +get +set) and the records among its keys (%RW~lockward:*). The server said: {said}"
+         fencing also +get +set) and the records among its keys (%RW~{prefix}*). The server said: {said}"
     )
 }

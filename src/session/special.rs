@@ -183,8 +183,9 @@ impl Session {
             return self.drop_front();
         }
         if line.starts_with(b"-NOPERM") {
+            let text = texts::noperm(line.get(1..).unwrap_or_default(), &self.policy.prefix);
             let mut said = BytesMut::new();
-            encode::error(&mut said, texts::noperm(line.get(1..).unwrap_or_default()).as_bytes());
+            encode::error(&mut said, text.as_bytes());
             self.say(&said);
             return self.drop_front();
         }

@@ -66,7 +66,7 @@ pub(super) fn answered(
             .holder()
             .is_some_and(|holder| holder.connection == observation.connection)
         {
-            observatory.holders.insert(observation.connection.clone());
+            observatory.note_holder(&observation.connection);
         }
     }
 }
