@@ -29,7 +29,10 @@ struct Load {
 fn main() -> Result<(), Box<dyn Error>> {
     let server = EmbeddedServer::start(None)?;
     let mut config = Config::parse("", Path::new("bench"), std::iter::empty())?.config;
-    let anywhere = HostPort { host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
+    let anywhere = HostPort {
+        host: Ipv4Addr::LOCALHOST.to_string(),
+        port: 0,
+    };
     config.upstream.server.place = Place::Unix(server.socket().to_owned());
     config.listen.place = Place::Tcp(anywhere.clone());
     config.admin.address = anywhere;
@@ -40,11 +43,29 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let nothing = b"$-1\r\n".len();
     let loads = [
-        Load { name: "GET, one by one", packet: GET.to_vec(), answer: nothing, requests: 1 },
-        Load { name: "GET, pipelines of 16", packet: GET.repeat(16), answer: 16 * nothing, requests: 16 },
-        Load { name: "lock cycle (SET NX EX, DEL)", packet: CYCLE.to_vec(), answer: 9, requests: 2 },
+        Load {
+            name: "GET, one by one",
+            packet: GET.to_vec(),
+            answer: nothing,
+            requests: 1,
+        },
+        Load {
+            name: "GET, pipelines of 16",
+            packet: GET.repeat(16),
+            answer: 16 * nothing,
+            requests: 16,
+        },
+        Load {
+            name: "lock cycle (SET NX EX, DEL)",
+            packet: CYCLE.to_vec(),
+            answer: 9,
+            requests: 2,
+        },
     ];
-    println!("{:<30} {:>14} {:>14} {:>8}", "one client", "direct /s", "lockward /s", "ratio");
+    println!(
+        "{:<30} {:>14} {:>14} {:>8}",
+        "one client", "direct /s", "lockward /s", "ratio"
+    );
     for load in &loads {
         let mut ratios = Vec::new();
         let (mut direct, mut proxied) = (0.0, 0.0);
@@ -54,7 +75,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             ratios.push(proxied / direct);
         }
         ratios.sort_by(f64::total_cmp);
-        println!("{:<30} {direct:>14.0} {proxied:>14.0} {:>8.2}", load.name, ratios[ROUNDS / 2]);
+        println!(
+            "{:<30} {direct:>14.0} {proxied:>14.0} {:>8.2}",
+            load.name,
+            ratios[ROUNDS / 2]
+        );
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use lockward::resp::reply::{ReplyScanner, elements, leading_word};
+use lockward::resp::frame::{elements, leading_word};
+use lockward::resp::reply::ReplyScanner;
 use lockward::resp::request::{RequestScanner, Scanned};
 
 const BATCH: u64 = 100;

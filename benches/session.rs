@@ -19,8 +19,14 @@ fn session() -> Session {
         features: Features::default(),
         mint: Arc::new(|| Token(Uuid::from_u128(1))),
     };
-    let connection = ConnectionId { instance: "0123456789abcdef".into(), number: 1 };
-    let peer = Peer { address: "10.0.0.7".parse().ok(), process: None };
+    let connection = ConnectionId {
+        instance: "0123456789abcdef".into(),
+        number: 1,
+    };
+    let peer = Peer {
+        address: "10.0.0.7".parse().ok(),
+        process: None,
+    };
     Session::new(Arc::new(policy), connection, peer)
 }
 
@@ -44,7 +50,9 @@ fn forwarded(c: &mut Criterion) {
         group.throughput(Throughput::Elements(depth as u64));
         let (requests, replies) = (get.repeat(depth), value.repeat(depth));
         let mut session = session();
-        group.bench_function(format!("pipeline of {depth}"), |b| b.iter(|| turn(&mut session, &requests, &replies)));
+        group.bench_function(format!("pipeline of {depth}"), |b| {
+            b.iter(|| turn(&mut session, &requests, &replies))
+        });
         group.finish();
     }
 }
@@ -52,7 +60,9 @@ fn forwarded(c: &mut Criterion) {
 fn contended(c: &mut Criterion) {
     let mut session = session();
     let acquire = b"*6\r\n$3\r\nSET\r\n$6\r\nlock:a\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nEX\r\n$2\r\n30\r\n";
-    c.bench_function("contended acquire", |b| b.iter(|| turn(&mut session, acquire, b"$-1\r\n")));
+    c.bench_function("contended acquire", |b| {
+        b.iter(|| turn(&mut session, acquire, b"$-1\r\n"))
+    });
 }
 
 criterion_group!(benches, forwarded, contended);

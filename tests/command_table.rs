@@ -1,16 +1,14 @@
 //! Compares the command table with what real servers say of themselves: every command of `COMMAND` has a row with the
 //! server's arity, and the places of the keys are those of `COMMAND GETKEYS`, for generic arguments of several lengths
-//! and for the samples below. Starts the servers itself: `LOCKWARD_TEST_REDIS` or `redis-server` on PATH, and
-//! `LOCKWARD_TEST_VALKEY`. Runs only those that write one key, to see which: it does not say what commands do.
+//! and for the samples below. Runs only those that write one key, to see which: it does not say what commands do.
+
+mod real_server;
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use lockward::command::{self, Keys, Row};
 use lockward::resp::{Args, Span};
+use real_server::RealServer;
 use redis::{Connection, ErrorKind, ServerErrorKind, Value};
 
 /// Commands whose keys no generic arguments find, several samples for each form. `""` is an empty argument. A server
@@ -85,15 +83,12 @@ fn wider_on_purpose(name: &str, arity: i64) -> bool {
 
 #[test]
 fn the_table_agrees_with_redis() {
-    let program = std::env::var_os("LOCKWARD_TEST_REDIS").unwrap_or_else(|| "redis-server".into());
-    agree(&mut Server::start(program.into()));
+    agree(&mut Server::start(&real_server::redis()));
 }
 
 #[test]
 fn the_table_agrees_with_valkey() {
-    let program = std::env::var_os("LOCKWARD_TEST_VALKEY")
-        .expect("set LOCKWARD_TEST_VALKEY to the path of a valkey-server: this test needs a real one");
-    agree(&mut Server::start(program.into()));
+    agree(&mut Server::start(&real_server::valkey()));
 }
 
 /// Requests that write one key, each run where `a` is a list, `z` a sorted set of places, `h` a HyperLogLog.
@@ -120,8 +115,7 @@ const WRITES: &[&str] = &[
 
 #[test]
 fn targets_are_the_keys_that_redis_writes() {
-    let program = std::env::var_os("LOCKWARD_TEST_REDIS").unwrap_or_else(|| "redis-server".into());
-    let mut server = Server::start(program.into());
+    let mut server = Server::start(&real_server::redis());
     for line in WRITES {
         for prepare in ["FLUSHALL", "RPUSH a 1 2", "GEOADD z 1 2 x", "PFADD h x"] {
             server.run(&words(prepare)).unwrap();
@@ -286,82 +280,29 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// A server of our own on a loopback port, killed when this goes, also by a panic.
+/// A server of our own and a connection to it.
 struct Server {
-    process: Child,
-    connection: Option<Connection>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+    _process: RealServer,
+    connection: Connection,
 }
 
 impl Server {
-    /// Starts `program`. Another process may take the free port before the server does: then it is tried again.
-    fn start(program: PathBuf) -> Server {
-        for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let process = Command::new(&program)
-                .args([
-                    "--port",
-                    &port.to_string(),
-                    "--bind",
-                    "127.0.0.1",
-                    "--save",
-                    "",
-                    "--appendonly",
-                    "no",
-                ])
-                .current_dir(std::env::temp_dir())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
-            let mut server = Server {
-                process,
-                connection: None,
-            };
-            if server.connect(port) {
-                return server;
-            }
+    fn start(program: &str) -> Server {
+        let process = RealServer::start(program);
+        let client = redis::Client::open(format!("redis://127.0.0.1:{}/", process.port())).unwrap();
+        let connection = client.get_connection().expect("the server listens");
+        Server {
+            _process: process,
+            connection,
         }
-        panic!("{} does not come up", program.display());
-    }
-
-    fn connect(&mut self, port: u16) -> bool {
-        let client = redis::Client::open(format!("redis://127.0.0.1:{port}/")).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < deadline {
-            if self.process.try_wait().unwrap().is_some() {
-                return false;
-            }
-            if let Ok(mut connection) = client.get_connection() {
-                // The port may be somebody else's by now.
-                let info: redis::RedisResult<String> = redis::cmd("INFO").arg("server").query(&mut connection);
-                let ours = format!("process_id:{}\r\n", self.process.id());
-                if info.is_ok_and(|info| info.contains(&ours)) {
-                    self.connection = Some(connection);
-                    return true;
-                }
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        false
-    }
-
-    fn connection(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("started servers are connected")
     }
 
     fn run(&mut self, request: &[String]) -> redis::RedisResult<Value> {
-        redis::cmd(&request[0]).arg(&request[1..]).query(self.connection())
+        redis::cmd(&request[0]).arg(&request[1..]).query(&mut self.connection)
     }
 
     fn commands(&mut self) -> Vec<Listed> {
-        let entries: Vec<Value> = redis::cmd("COMMAND").query(self.connection()).unwrap();
+        let entries: Vec<Value> = redis::cmd("COMMAND").query(&mut self.connection).unwrap();
         entries.iter().map(Listed::read).collect()
     }
 
@@ -370,7 +311,7 @@ impl Server {
         let answer = redis::cmd("COMMAND")
             .arg("GETKEYS")
             .arg(request)
-            .query(self.connection());
+            .query(&mut self.connection);
         let mut keys: Vec<String> = match answer {
             Ok(keys) => keys,
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) => Vec::new(),

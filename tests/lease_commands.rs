@@ -3,6 +3,7 @@
 
 #[path = "lease/client.rs"]
 mod client;
+mod real_server;
 #[allow(
     dead_code,
     reason = "shared with the differential test, which reads more of the replies"
@@ -16,7 +17,7 @@ use server::Server;
 /// Runs a scene on both servers.
 fn on_both(scene: impl Fn(&mut Client)) {
     for kind in ["redis", "valkey"] {
-        let server = Server::start(&Server::binary(kind));
+        let server = Server::start(kind);
         scene(&mut Client::new(server.connect()));
     }
 }
@@ -164,10 +165,7 @@ fn other_databases_are_safe_from_copy_replace() {
 fn migrate_takes_only_what_the_caller_may_give_up() {
     for kind in ["redis", "valkey"] {
         // A dump of one kind of server does not load into the other.
-        let (server, target) = (
-            Server::start(&Server::binary(kind)),
-            Server::start(&Server::binary(kind)),
-        );
+        let (server, target) = (Server::start(kind), Server::start(kind));
         let (client, port) = (&mut Client::new(server.connect()), target.port());
         play(
             client,

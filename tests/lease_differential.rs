@@ -8,6 +8,7 @@ mod history;
 mod log;
 #[path = "lease/random.rs"]
 mod random;
+mod real_server;
 #[allow(dead_code, reason = "shared with the test of single commands, which names the port")]
 #[path = "lease/server.rs"]
 mod server;
@@ -34,7 +35,7 @@ fn run(kind: &str) {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(1);
-    let server = Server::start(&Server::binary(kind));
+    let server = Server::start(kind);
     let mut connection = server.connect();
     for script in lockward::lock::script::Script::ALL {
         assert_eq!(connection.ask(&["SCRIPT", "LOAD", script.text()]).text(), script.sha1());

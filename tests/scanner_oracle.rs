@@ -4,7 +4,8 @@
 
 use bytes::BytesMut;
 use lockward::resp::encode::{self, Resp};
-use lockward::resp::reply::{ReplyScanner, bulk, elements};
+use lockward::resp::frame::{bulk, elements};
+use lockward::resp::reply::ReplyScanner;
 use lockward::resp::request::{RequestScanner, Scanned};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -213,9 +213,9 @@ proptest! {
         found(true, &input, &cuts);
         found_streaming(&input, &cuts);
         reply_ends(&input, &cuts);
-        lockward::resp::reply::leading_word(&input);
-        lockward::resp::reply::bulk(&input);
-        if let Some(elements) = lockward::resp::reply::elements(&input) {
+        lockward::resp::frame::leading_word(&input);
+        lockward::resp::frame::bulk(&input);
+        if let Some(elements) = lockward::resp::frame::elements(&input) {
             elements.for_each(drop);
         }
     }

@@ -11,8 +11,8 @@ use crate::config::{Config, Loaded, check};
 use crate::lock::chore::{Chore, Task};
 use crate::lock::features::Features;
 use crate::lock::script;
-use crate::proxy::own::Handle;
 use crate::proxy;
+use crate::proxy::own::Handle;
 use crate::resp::frame;
 
 /// How long the server may take to answer.
@@ -51,24 +51,37 @@ async fn ask(config: &Config) -> Result<String, String> {
     }
     let missing = missing(&own, &config.records.prefix).await;
     if !missing.is_empty() {
-        return Err(format!("the user of lockward's own connection lacks permissions: {}", missing.join("; ")));
+        return Err(format!(
+            "the user of lockward's own connection lacks permissions: {}",
+            missing.join("; ")
+        ));
     }
     let chore = Chore {
         database: config.upstream.server.database,
         key: example(config),
         task: Task::Inspect,
     };
-    own.chore(chore).await.map_err(|error| format!("the server at {place} does not run the lock scripts: {error}"))?;
+    own.chore(chore)
+        .await
+        .map_err(|error| format!("the server at {place} does not run the lock scripts: {error}"))?;
     Ok(format!(
         "server {place}: {}; the lock scripts are loaded and run\nnewer commands: {}",
-        if state.version.is_empty() { "version unknown" } else { &state.version },
+        if state.version.is_empty() {
+            "version unknown"
+        } else {
+            &state.version
+        },
         newer(state.features)
     ))
 }
 
 /// A key that the first rule could match, so that a user who is let at locks only is let at it.
 fn example(config: &Config) -> Bytes {
-    let pattern = config.rules.first().and_then(|rule| rule.patterns.first()).map_or(&b""[..], |pattern| pattern);
+    let pattern = config
+        .rules
+        .first()
+        .and_then(|rule| rule.patterns.first())
+        .map_or(&b""[..], |pattern| pattern);
     let literal = pattern.iter().take_while(|byte| !b"*?[\\".contains(byte));
     literal.copied().chain(*b"lockward-check").collect()
 }
@@ -76,9 +89,18 @@ fn example(config: &Config) -> Bytes {
 /// What the server says it would refuse the user, by `ACL DRYRUN`, which does nothing. A user who may not ask is told
 /// nothing: then the first chore shows it.
 async fn missing(own: &Handle, prefix: &str) -> Vec<String> {
-    let words = |words: &[&str]| words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect::<Vec<_>>();
-    let Ok(answer) = own.command(None, words(&["ACL", "WHOAMI"])).await else { return Vec::new() };
-    let Some(user) = frame::bulk(&answer) else { return Vec::new() };
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| Bytes::copy_from_slice(word.as_bytes()))
+            .collect::<Vec<_>>()
+    };
+    let Ok(answer) = own.command(None, words(&["ACL", "WHOAMI"])).await else {
+        return Vec::new();
+    };
+    let Some(user) = frame::bulk(&answer) else {
+        return Vec::new();
+    };
     let user = String::from_utf8_lossy(user).into_owned();
     let record = format!("{prefix}{{lockward-check}}");
     let mut missing = Vec::new();
@@ -110,5 +132,9 @@ fn newer(features: Features) -> String {
         ("SET IFNE", features.set_ifne),
     ];
     let has: Vec<&str> = all.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
-    if has.is_empty() { "none".to_owned() } else { has.join(", ") }
+    if has.is_empty() {
+        "none".to_owned()
+    } else {
+        has.join(", ")
+    }
 }

@@ -94,8 +94,11 @@ fn say(text: &str) {
 
 /// A runtime with one worker for each core.
 fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        complain(&format!("cannot start: {error}"));
-        ExitCode::FAILURE
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            complain(&format!("cannot start: {error}"));
+            ExitCode::FAILURE
+        })
 }

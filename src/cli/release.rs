@@ -34,7 +34,9 @@ impl Release {
     pub(super) fn run(self) -> Result<ExitCode, ExitCode> {
         let config = self.source.load()?.config;
         let address = self.admin.unwrap_or_else(|| config.admin.address.to_string());
-        let token = self.token.or_else(|| config.admin.token.as_ref().map(|token| token.reveal().to_owned()));
+        let token = self
+            .token
+            .or_else(|| config.admin.token.as_ref().map(|token| token.reveal().to_owned()));
         let token = token.unwrap_or_default();
         let key = self.key.as_bytes();
         let shown = String::from_utf8_lossy(key).escape_debug().to_string();

@@ -21,7 +21,11 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    let server = if serve.with_server { Some(start_server(&mut config)?) } else { None };
+    let server = if serve.with_server {
+        Some(start_server(&mut config)?)
+    } else {
+        None
+    };
     let runtime = runtime()?;
     let outcome = runtime.block_on(serve_until_stopped(&config, server.as_ref()));
     // Whatever still waits has nobody to wait for.

@@ -25,12 +25,17 @@ fn play() -> Result<ExitCode, String> {
     let server = EmbeddedServer::start(None).map_err(|error| error.to_string())?;
     let loaded = Config::parse(SETTINGS, Path::new("demo"), std::iter::empty()).map_err(|error| error.to_string())?;
     let mut config = loaded.config;
-    let anywhere = HostPort { host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
+    let anywhere = HostPort {
+        host: Ipv4Addr::LOCALHOST.to_string(),
+        port: 0,
+    };
     config.upstream.server.place = Place::Unix(server.socket().to_owned());
     config.listen.place = Place::Tcp(anywhere.clone());
     config.admin.address = anywhere;
     let runtime = runtime().map_err(|_| "no runtime".to_owned())?;
-    let proxy = runtime.block_on(Proxy::bind(&config)).map_err(|error| error.to_string())?;
+    let proxy = runtime
+        .block_on(Proxy::bind(&config))
+        .map_err(|error| error.to_string())?;
     let port = proxy.port().ok_or("no port")?;
     let serving = runtime.spawn(async move { proxy.serve(&config, std::future::pending()).await });
     let direct = Endpoint::Unix(server.socket().to_owned());

@@ -2,9 +2,8 @@
 //! asked, in slices of the request; the session applies it once the server has said yes. Where the number of arguments
 //! is one that the server refuses they say so, too; the values are the server's to judge.
 
+use crate::resp::number::integer;
 use crate::resp::{Args, is_word};
-
-use super::integer::integer;
 
 /// What a `CLIENT …` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

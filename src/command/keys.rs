@@ -2,9 +2,9 @@
 //! now and then stricter than its `COMMAND GETKEYS`. Allocates nothing, and no arguments can make it panic. It does not
 //! say whether the request is right: a request that the server will refuse may have keys here or none.
 
+use crate::resp::number::integer;
 use crate::resp::{Args, is_word};
 
-use super::integer::integer;
 use super::role::{Idiom, Role};
 use super::row::{Keys, Row, Subcommand, arity_ok};
 

@@ -2,7 +2,6 @@
 //! bytes only; decides nothing about locks, and refuses nothing: the server knows its commands better than any table.
 
 pub mod client;
-pub mod integer;
 pub mod keys;
 pub mod lookup;
 pub mod role;
@@ -13,7 +12,6 @@ mod table;
 pub mod waiting;
 
 pub use client::{ClientCall, Hello};
-pub use integer::integer;
 pub use keys::{early, keys, target};
 pub use lookup::{CommandId, count, lookup, name, row};
 pub use role::{Channels, Idiom, Role};

@@ -8,7 +8,7 @@
 mod build;
 mod report;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 pub use super::features::Features;
 use super::idiom::{self, Kind, Meaning, Write};
@@ -16,7 +16,7 @@ use super::rule::Rule;
 use super::script::Script;
 use crate::command::Idiom;
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token};
-use crate::resp::Args;
+use crate::resp::{Args, encode};
 
 /// One lock key of a command, with what the rule says about the caller.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ impl Call {
             How::Eval => ("EVAL", self.script.text()),
             How::EvalSha => ("EVALSHA", self.script.sha1()),
         };
-        encode(script, &self.keys, &self.argv, args, out);
+        encode_call(script, &self.keys, &self.argv, args, out);
     }
 
     /// Turns the script's answer into events.
@@ -169,17 +169,20 @@ impl Call {
 }
 
 /// Appends an EVAL or EVALSHA.
-fn encode(script: (&str, &str), keys: &[Piece], argv: &[Piece], args: Args<'_>, out: &mut BytesMut) {
-    header(b'*', 3 + keys.len() + argv.len(), out);
-    bulk(script.0.as_bytes(), out);
-    bulk(script.1.as_bytes(), out);
-    bulk(keys.len().to_string().as_bytes(), out);
+fn encode_call(script: (&str, &str), keys: &[Piece], argv: &[Piece], args: Args<'_>, out: &mut BytesMut) {
+    encode::array(out, 3 + keys.len() + argv.len());
+    encode::bulk(out, script.0.as_bytes());
+    encode::bulk(out, script.1.as_bytes());
+    encode::bulk(out, keys.len().to_string().as_bytes());
     for piece in keys.iter().chain(argv) {
-        match piece {
-            Piece::Text(text) => bulk(text, out),
-            Piece::Word(word) => bulk(word.as_bytes(), out),
-            Piece::Argument(index) => bulk(args.get(*index).unwrap_or_default(), out),
-        }
+        encode::bulk(
+            out,
+            match piece {
+                Piece::Text(text) => text,
+                Piece::Word(word) => word.as_bytes(),
+                Piece::Argument(index) => args.get(*index).unwrap_or_default(),
+            },
+        );
     }
 }
 
@@ -190,17 +193,5 @@ pub(super) fn encode_own(script: Script, prefix: &str, key: &Bytes, argv: &[Byte
         Piece::Text(super::record::record_name(prefix, key)),
     ];
     let argv: Vec<Piece> = argv.iter().cloned().map(Piece::Text).collect();
-    encode(("EVAL", script.text()), &keys, &argv, Args::new(&[], &[]), out);
-}
-
-fn bulk(bytes: &[u8], out: &mut BytesMut) {
-    header(b'$', bytes.len(), out);
-    out.put_slice(bytes);
-    out.put_slice(b"\r\n");
-}
-
-fn header(kind: u8, number: usize, out: &mut BytesMut) {
-    out.put_u8(kind);
-    out.put_slice(number.to_string().as_bytes());
-    out.put_slice(b"\r\n");
+    encode_call(("EVAL", script.text()), &keys, &argv, Args::new(&[], &[]), out);
 }

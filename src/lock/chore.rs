@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use super::call;
 use super::script::Script;
 use crate::event::{ConnectionId, Owner, Token};
+use crate::resp::frame;
 
 /// One piece of work on one lock key.
 #[derive(Clone, Debug)]
@@ -156,30 +157,13 @@ pub fn parse_chore(task: &Task, reply: &[u8]) -> Option<Done> {
     })
 }
 
-/// The bulk strings of one bulk string or of one flat array of them.
+/// The texts of one bulk string or of one flat array of them.
 fn bulks(reply: &[u8]) -> Option<Vec<&str>> {
-    let mut rest = reply;
-    let mut count = 1;
-    if reply.first() == Some(&b'*') {
-        (count, rest) = counted(rest)?;
+    let text = |frame| std::str::from_utf8(frame::bulk(frame)?).ok();
+    match frame::elements(reply) {
+        Some(elements) => elements.map(text).collect(),
+        None => Some(vec![text(reply)?]),
     }
-    let mut found = Vec::new();
-    for _ in 0..count {
-        if rest.first() != Some(&b'$') {
-            return None;
-        }
-        let (length, behind) = counted(rest)?;
-        found.push(std::str::from_utf8(behind.get(..length)?).ok()?);
-        rest = behind.get(length..)?.strip_prefix(b"\r\n")?;
-    }
-    Some(found)
-}
-
-/// The number of a header line, and what follows it.
-fn counted(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let end = memchr::memchr(b'\r', bytes)?;
-    let number = std::str::from_utf8(bytes.get(1..end)?).ok()?.parse().ok()?;
-    Some((number, bytes.get(end + 2..)?))
 }
 
 /// Field and value by turns.

@@ -4,8 +4,8 @@
 //! identities that differ in what the rule looks at never get the same text, whatever bytes a client puts into its
 //! name. This does not decide when an owner ends; it says what its end depends on.
 
-use std::fmt::Write as _;
 use core::net::IpAddr;
+use std::fmt::Write as _;
 
 use sha1::{Digest, Sha1};
 

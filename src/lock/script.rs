@@ -220,7 +220,11 @@ mod tests {
 
     #[test]
     fn the_common_scripts_are_small() {
-        for (script, most) in [(Script::Acquire, 6000), (Script::Release, 6000), (Script::Write, 10_000)] {
+        for (script, most) in [
+            (Script::Acquire, 6000),
+            (Script::Release, 6000),
+            (Script::Write, 10_000),
+        ] {
             let length = script.text().len();
             assert!(length < most, "{script:?} has {length} bytes");
         }

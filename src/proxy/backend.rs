@@ -34,13 +34,24 @@ impl Backend for Admin {
 
     fn rule_of(&self, key: &[u8]) -> Option<Arc<str>> {
         let policy = self.0.policy.load();
-        policy.rules.find(key).map(|rule| Arc::clone(&policy.rules.rule(rule).name))
+        policy
+            .rules
+            .find(key)
+            .map(|rule| Arc::clone(&policy.rules.rule(rule).name))
     }
 
     fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
-            match shared.own.chore(Chore { database, key, task: Task::Inspect }).await {
+            match shared
+                .own
+                .chore(Chore {
+                    database,
+                    key,
+                    task: Task::Inspect,
+                })
+                .await
+            {
                 Ok(Done::Seen(seen)) => Ok(seen),
                 Ok(other) => Err(format!("unexpected answer {other:?}")),
                 Err(error) => Err(error.to_string()),
@@ -51,8 +62,19 @@ impl Backend for Admin {
     fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
-            let before = shared.own.chore(Chore { database, key: key.clone(), task: Task::Inspect }).await;
-            let chore = Chore { database, key: key.clone(), task: Task::Free { token: None } };
+            let before = shared
+                .own
+                .chore(Chore {
+                    database,
+                    key: key.clone(),
+                    task: Task::Inspect,
+                })
+                .await;
+            let chore = Chore {
+                database,
+                key: key.clone(),
+                task: Task::Free { token: None },
+            };
             let done = shared.own.chore(chore).await.map_err(|error| error.to_string())?;
             if let (Done::Freed { held_ms }, Ok(Done::Seen(seen))) = (&done, before) {
                 forced(&shared, database, key, &seen, *held_ms);
@@ -69,8 +91,13 @@ impl Backend for Admin {
 
 /// Tells metrics, log and keeper of a release by force.
 fn forced(shared: &Shared, database: u32, key: Bytes, seen: &Seen, held_ms: Option<u64>) {
-    let Some(rule) = shared.policy.load().rules.find(&key) else { return };
-    let nobody = ConnectionId { instance: "admin".into(), number: 0 };
+    let Some(rule) = shared.policy.load().rules.find(&key) else {
+        return;
+    };
+    let nobody = ConnectionId {
+        instance: "admin".into(),
+        number: 0,
+    };
     let event = Event {
         at: shared.now(),
         database,
@@ -78,13 +105,24 @@ fn forced(shared: &Shared, database: u32, key: Bytes, seen: &Seen, held_ms: Opti
         rule,
         owner: seen.owner.as_deref().unwrap_or("nobody").into(),
         connection: nobody,
-        what: What::Release(Release { outcome: ReleaseOutcome::Forced, held_ms, overrun_ms: None }),
+        what: What::Release(Release {
+            outcome: ReleaseOutcome::Forced,
+            held_ms,
+            overrun_ms: None,
+        }),
     };
-    shared.witnessed(&mut vec![crate::session::Witnessed { event, bound: crate::lock::owner::Bound::Free }]);
+    shared.witnessed(&mut vec![crate::session::Witnessed {
+        event,
+        bound: crate::lock::owner::Bound::Free,
+    }]);
 }
 
 fn rule(rule: &Rule) -> Value {
-    let patterns: Vec<_> = rule.patterns.iter().map(|pattern| String::from_utf8_lossy(pattern).into_owned()).collect();
+    let patterns: Vec<_> = rule
+        .patterns
+        .iter()
+        .map(|pattern| String::from_utf8_lossy(pattern).into_owned())
+        .collect();
     let mode = match rule.mode {
         Mode::Enforce => "enforce",
         Mode::Observe => "observe",

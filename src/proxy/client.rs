@@ -30,6 +30,9 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long we listen on after our last word, so that the system does not throw it away for unread requests.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// After so long a silence the system looks whether the server is still there: a subscriber only listens, and its own
+/// keep-alive ends here.
+const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -60,6 +63,9 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
             return;
         }
     };
+    if let Err(error) = upstream.keep_alive(UPSTREAM_KEEP_ALIVE) {
+        tracing::debug!(%error, "no keep-alive for the server");
+    }
     let peer = super::peer::of(&downstream);
     let session = Session::new(shared.policy.load_full(), connection.clone(), peer);
     let mut client = Client {
@@ -77,7 +83,9 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
     };
     client.hand_over();
     client.shared.unheard(client.session.unheard());
-    client.shared.closed(&connection, closing, &client.session.bound_owners());
+    client
+        .shared
+        .closed(&connection, closing, &client.session.bound_owners());
 }
 
 struct Client {

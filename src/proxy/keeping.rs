@@ -19,7 +19,9 @@ pub async fn run(shared: Arc<Shared>) {
     loop {
         tick(&shared, &mut under_way);
         let deadline = shared.keeper().deadline();
-        let rest = deadline.map_or(IDLE, |at| Duration::from_micros(at.since(shared.now()))).min(IDLE);
+        let rest = deadline
+            .map_or(IDLE, |at| Duration::from_micros(at.since(shared.now())))
+            .min(IDLE);
         tokio::select! {
             () = sleep(rest) => {}
             () = shared.chores.notified() => {}

@@ -45,9 +45,9 @@ impl Listener {
     /// What the system says.
     pub async fn bind(place: &Place) -> io::Result<Listener> {
         match place {
-            Place::Tcp(address) => {
-                TcpListener::bind((address.host.as_str(), address.port)).await.map(Listener::Tcp)
-            }
+            Place::Tcp(address) => TcpListener::bind((address.host.as_str(), address.port))
+                .await
+                .map(Listener::Tcp),
             Place::Unix(path) => {
                 remove_stale(path).await?;
                 UnixListener::bind(path).map(Listener::Unix)
@@ -76,7 +76,9 @@ impl Listener {
 }
 
 async fn remove_stale(path: &Path) -> io::Result<()> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let Ok(found) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
     if found.file_type().is_socket() && UnixStream::connect(path).await.is_err() {
         return std::fs::remove_file(path);
     }

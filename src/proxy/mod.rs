@@ -22,17 +22,15 @@ use uuid::Uuid;
 
 use crate::admin;
 use crate::command;
-use crate::config::{Config, Place};
+use crate::config::Config;
 use crate::event::Token;
-use crate::lock::chore;
 use crate::lock::features::Features;
 use crate::lock::keeper::{self, Keeper};
-use crate::lock::script::Script;
-use crate::metrics::Metrics;
 use crate::metrics::LockLog;
+use crate::metrics::Metrics;
 use crate::session::Policy;
 use listener::Listener;
-use own::{Codec, Handle, Target};
+use own::Handle;
 use shared::{Parts, Shared};
 
 /// How long clients get to come to a command boundary once a drain was asked for.
@@ -78,11 +76,17 @@ impl Proxy {
     pub async fn bind(config: &Config) -> Result<Proxy, StartError> {
         let listener = Listener::bind(&config.listen.place)
             .await
-            .map_err(|source| StartError::Listen { place: config.listen.place.to_string(), source })?;
+            .map_err(|source| StartError::Listen {
+                place: config.listen.place.to_string(),
+                source,
+            })?;
         let address = &config.admin.address;
         let admin = TcpListener::bind((address.host.as_str(), address.port))
             .await
-            .map_err(|source| StartError::Admin { place: address.to_string(), source })?;
+            .map_err(|source| StartError::Admin {
+                place: address.to_string(),
+                source,
+            })?;
         let (drain, draining) = watch::channel(false);
         let metrics = metrics(config);
         let shared = Arc::new(Shared::new(Parts {
@@ -94,15 +98,33 @@ impl Proxy {
             connect_timeout: config.upstream.connect_timeout,
             draining,
             keeper: Keeper::new(&config.rules, keeper::Limits::default()),
-            instance: Uuid::new_v4().simple().to_string().chars().take(16).collect::<String>().into(),
+            instance: Uuid::new_v4()
+                .simple()
+                .to_string()
+                .chars()
+                .take(16)
+                .collect::<String>()
+                .into(),
             started: Instant::now(),
         }));
         let limits = listener::Limits {
             keep_alive: config.listen.tcp_keepalive,
             max_connections: config.listen.max_connections,
         };
-        let token = config.admin.token.as_ref().map_or_else(String::new, |token| token.reveal().to_owned());
-        Ok(Proxy { shared, listener, limits, admin, admin_host: address.host.clone(), token, drain })
+        let token = config
+            .admin
+            .token
+            .as_ref()
+            .map_or_else(String::new, |token| token.reveal().to_owned());
+        Ok(Proxy {
+            shared,
+            listener,
+            limits,
+            admin,
+            admin_host: address.host.clone(),
+            token,
+            drain,
+        })
     }
 
     /// The TCP port for clients; `None` on a unix socket.
@@ -110,14 +132,17 @@ impl Proxy {
         self.listener.port()
     }
 
-    /// The TCP port for HTTP.
-    pub fn admin_port(&self) -> Option<u16> {
-        self.admin.local_addr().ok().map(|address| address.port())
-    }
-
     /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
     pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
-        let Proxy { shared, listener, limits, admin, admin_host, token, drain } = self;
+        let Proxy {
+            shared,
+            listener,
+            limits,
+            admin,
+            admin_host,
+            token,
+            drain,
+        } = self;
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
         let following = tokio::spawn(follow_server(Arc::clone(&shared)));
@@ -128,11 +153,17 @@ impl Proxy {
         let admin = tokio::spawn(admin::serve(admin, backend, token, vec![admin_host], until_ended));
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
         stop.await;
-        tracing::info!(clients = shared.clients(), "draining: no new clients, each one closed at a command boundary");
+        tracing::info!(
+            clients = shared.clients(),
+            "draining: no new clients, each one closed at a command boundary"
+        );
         // Nobody is left to hear it only if everything has ended already.
         let _ = drain.send(true);
         if timeout(DRAIN, clients).await.is_err() {
-            tracing::warn!(clients = shared.clients(), "closing clients that came to no command boundary");
+            tracing::warn!(
+                clients = shared.clients(),
+                "closing clients that came to no command boundary"
+            );
         }
         let _ = admin.await;
         following.abort();
@@ -145,7 +176,9 @@ fn rule_names(config: &Config) -> Vec<Arc<str>> {
 }
 
 fn metrics(config: &Config) -> Arc<Metrics> {
-    let commands: Vec<&'static str> = (0..command::count()).map(|id| command::name(command::CommandId(id as u16))).collect();
+    let commands: Vec<&'static str> = (0..command::count())
+        .map(|id| command::name(command::CommandId(id as u16)))
+        .collect();
     Arc::new(Metrics::new(&rule_names(config), &commands))
 }
 
@@ -160,22 +193,9 @@ fn policy(config: &Config, features: Features) -> Policy {
 
 /// lockward's own connection, as the user of `upstream.url`.
 pub fn own(config: &Config) -> Handle {
-    let server = &config.upstream.server;
-    let address = match &server.place {
-        Place::Tcp(address) => own::Address::Tcp(address.host.clone(), address.port),
-        Place::Unix(path) => own::Address::Unix(path.clone()),
-    };
-    let target = Target {
-        address,
-        user: server.user.clone(),
-        password: server.password.as_ref().map(|password| password.reveal().to_owned()),
-        database: server.database,
-    };
-    let scripts = Script::ALL.iter().map(|script| script.text().to_owned()).collect();
-    let codec = Codec { encode: chore::encode_chore, parse: chore::parse_chore };
-    let mut settings = own::Settings::new(&config.records.prefix, scripts, codec);
+    let mut settings = own::Settings::new(&config.records.prefix);
     settings.connect_timeout = config.upstream.connect_timeout;
-    own::spawn(target, settings)
+    own::spawn(config.upstream.server.clone(), settings)
 }
 
 async fn first_contact(shared: &Shared) {
@@ -188,7 +208,10 @@ async fn first_contact(shared: &Shared) {
 /// What the server has and asks for. One that refuses our own login asks clients for theirs.
 fn features(state: &own::State) -> Features {
     let refused = |error: &String| ["NOAUTH", "WRONGPASS"].iter().any(|code| error.contains(code));
-    Features { login: state.features.login || state.error.as_ref().is_some_and(refused), ..state.features }
+    Features {
+        login: state.features.login || state.error.as_ref().is_some_and(refused),
+        ..state.features
+    }
 }
 
 /// Notes whether the server is there and what it can do, at each connect anew.

@@ -9,10 +9,16 @@ use crate::session::Peer;
 /// Reads what the socket tells of the client.
 pub fn of(stream: &Stream) -> Peer {
     match stream {
-        Stream::Tcp(_) => Peer { address: stream.peer_address().map(|address| address.ip()), process: None },
+        Stream::Tcp(_) => Peer {
+            address: stream.peer_address().map(|address| address.ip()),
+            process: None,
+        },
         Stream::Unix(unix) => {
             let pid = unix.peer_cred().ok().and_then(|credentials| credentials.pid());
-            Peer { address: None, process: pid.and_then(process) }
+            Peer {
+                address: None,
+                process: pid.and_then(process),
+            }
         }
     }
 }

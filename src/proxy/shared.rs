@@ -18,7 +18,7 @@ use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
-use crate::session::{Notice, Observed, Policy, Settled, Session, Witnessed};
+use crate::session::{Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
 pub struct Shared {
@@ -89,7 +89,10 @@ impl Shared {
 
     /// The name of a new connection.
     pub fn connection(&self) -> ConnectionId {
-        ConnectionId { instance: Arc::clone(&self.instance), number: self.next.fetch_add(1, Ordering::Relaxed) }
+        ConnectionId {
+            instance: Arc::clone(&self.instance),
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// How many clients are connected.
@@ -107,7 +110,8 @@ impl Shared {
     }
 
     pub(super) fn opened(&self, session: &Session) {
-        self.clients.insert(session.connection().number, session.connection().clone());
+        self.clients
+            .insert(session.connection().number, session.connection().clone());
         self.metrics.opened(Side::Downstream);
         self.metrics.opened(Side::Upstream);
     }
@@ -127,15 +131,32 @@ impl Shared {
     pub(super) fn unheard(self: &Arc<Self>, grants: Vec<Event>) {
         for event in grants {
             let What::Granted(grant) = &event.what else { continue };
-            let task = Task::Free { token: Some(grant.token) };
-            let chore = Chore { database: event.database, key: event.key.clone(), task };
+            let task = Task::Free {
+                token: Some(grant.token),
+            };
+            let chore = Chore {
+                database: event.database,
+                key: event.key.clone(),
+                task,
+            };
             let shared = Arc::clone(self);
             tokio::spawn(async move {
                 // If it cannot be done the lease ends by its TTL.
                 if let Ok(Done::Freed { held_ms }) = shared.own.chore(chore).await {
-                    let release = Release { outcome: ReleaseOutcome::Disconnect, held_ms, overrun_ms: None };
-                    let event = Event { at: shared.now(), what: What::Release(release), ..event };
-                    shared.witnessed(&mut vec![Witnessed { event, bound: Bound::Free }]);
+                    let release = Release {
+                        outcome: ReleaseOutcome::Disconnect,
+                        held_ms,
+                        overrun_ms: None,
+                    };
+                    let event = Event {
+                        at: shared.now(),
+                        what: What::Release(release),
+                        ..event
+                    };
+                    shared.witnessed(&mut vec![Witnessed {
+                        event,
+                        bound: Bound::Free,
+                    }]);
                 }
             });
         }
@@ -147,7 +168,8 @@ impl Shared {
 
     pub(super) fn settled(&self, settled: &Settled) {
         let id = usize::from(settled.command.0);
-        self.metrics.command(id, settled.error, settled.lock, settled.request_us, settled.upstream_us);
+        self.metrics
+            .command(id, settled.error, settled.lock, settled.request_us, settled.upstream_us);
     }
 
     /// Events of a session, before the answers that they belong to go out.
@@ -171,7 +193,13 @@ impl Shared {
                 observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
             }
         }
-        let events: Vec<_> = events.into_iter().map(|event| Witnessed { event, bound: Bound::Free }).collect();
+        let events: Vec<_> = events
+            .into_iter()
+            .map(|event| Witnessed {
+                event,
+                bound: Bound::Free,
+            })
+            .collect();
         self.keep(&events);
         events.iter().for_each(|witnessed| self.show(&witnessed.event));
     }
@@ -220,9 +248,10 @@ impl Shared {
     /// The gauges of the lock table.
     pub fn table(&self) -> TableSummary {
         let summary = self.keeper().summary(self.now());
-        TableSummary { rules: summary.iter().map(rule_summary).collect() }
+        TableSummary {
+            rules: summary.iter().map(rule_summary).collect(),
+        }
     }
-
 }
 
 fn rule_summary(summary: &Summary) -> RuleSummary {

@@ -11,6 +11,8 @@ use tokio::time::timeout;
 
 use crate::config::Place;
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// One connection.
 #[derive(Debug)]
 pub enum Stream {
@@ -44,17 +46,15 @@ impl Stream {
         })
     }
 
-    /// Makes the system look for a dead peer after `idle` of silence.
+    /// Makes the system look for a dead peer after `idle` of silence. It counts in whole seconds, at least one.
     ///
     /// # Errors
     /// What the system says.
     pub fn keep_alive(&self, idle: Duration) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => {
-                let probes = TcpKeepalive::new()
-                    .with_time(idle)
-                    .with_interval(idle / 4)
-                    .with_retries(3);
+                let (idle, probe) = (idle.max(SECOND), (idle / 4).max(SECOND));
+                let probes = TcpKeepalive::new().with_time(idle).with_interval(probe).with_retries(3);
                 SockRef::from(stream).set_tcp_keepalive(&probes)
             }
             Stream::Unix(_) => Ok(()),

@@ -6,8 +6,8 @@
 //! - The byte 0xff: Valkey (9.1.2) drops it, quoted or not, Redis keeps it. Such a line must be sent on as an array, so
 //!   that there is one reading of it ([`is_ambiguous`]). Written as `"\xff"` it is an ordinary byte to both.
 //! - What stands behind a closing quote: Redis (measured on 7.0.15) refuses `"a"b` and reads `"a"\vb` as two arguments;
-//!   Valkey (9.1.2) reads one argument from either. It is refused here: a closing quote must be followed by a blank, a tab, a carriage
-//!   return or the end of the line.
+//!   Valkey (9.1.2) reads one argument from either. It is refused here: a closing quote must be
+//!   followed by a blank, a tab, a carriage return or the end of the line.
 
 use memchr::memchr;
 

@@ -1,9 +1,9 @@
-//! Decimal numbers, read as the server reads them in header lines and integer arguments (`string2ll` in its util.c): no
-//! plus sign, no leading zero, no blank, no minus zero, nothing beyond 64 bits. Does not judge what a number is used
-//! for.
+//! Whole numbers, read as the server reads them in header lines and in arguments (`string2ll` in its util.c): no plus
+//! sign, no leading zero, no blank, no minus zero, nothing beyond 64 bits. Knows no floats, and does not judge what a
+//! number is used for.
 
-/// Reads `text` as the server would; `None` where the server says that it is no number.
-pub fn decimal(text: &[u8]) -> Option<i64> {
+/// The number in `text`; `None` where the server says that it is not an integer or out of range.
+pub fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.split_first() {
         Some((b'-', digits)) => (true, digits),
         _ => (false, text),
@@ -26,7 +26,7 @@ pub fn decimal(text: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::decimal;
+    use super::integer;
 
     #[test]
     fn reads_what_the_server_reads() {
@@ -34,11 +34,12 @@ mod tests {
             ("0", 0),
             ("7", 7),
             ("-1", -1),
+            ("10", 10),
             ("536870912", 536_870_912),
             ("9223372036854775807", i64::MAX),
             ("-9223372036854775808", i64::MIN),
         ] {
-            assert_eq!(decimal(text.as_bytes()), Some(value), "{text}");
+            assert_eq!(integer(text.as_bytes()), Some(value), "{text}");
         }
     }
 
@@ -55,10 +56,15 @@ mod tests {
             " 1",
             "1\0",
             "0x1",
+            "1.0",
+            "1e3",
+            "--1",
+            "1a",
             "9223372036854775808",
             "-9223372036854775809",
+            "99999999999999999999",
         ] {
-            assert_eq!(decimal(text.as_bytes()), None, "{text}");
+            assert_eq!(integer(text.as_bytes()), None, "{text}");
         }
     }
 }

@@ -2,8 +2,6 @@
 //! counter of elements still to come, so neither depth nor announced lengths cost memory or stack (a script can answer
 //! 8,000 arrays deep). No values are built here; `frame` looks into small complete replies.
 
-pub use super::frame::{Elements, Leading, bulk, elements, leading_word};
-
 use memchr::memchr;
 
 use super::number;
@@ -237,7 +235,7 @@ pub(super) fn number_line(rest: &[u8]) -> Result<Option<(usize, i64)>, ReplyErro
             Err(ReplyError::InvalidLength)
         };
     };
-    match (rest.get(1..end).and_then(number::decimal), rest.get(end + 1)) {
+    match (rest.get(1..end).and_then(number::integer), rest.get(end + 1)) {
         (Some(number), Some(b'\n')) => Ok(Some((end + 2, number))),
         (Some(_), None) => Ok(None),
         _ => Err(ReplyError::InvalidLength),

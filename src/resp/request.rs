@@ -4,7 +4,7 @@
 //!
 //! Where it disagreed with the server a request could be smuggled past the lock rules. So the rules are those of
 //! `processMultibulkBuffer` and `processInlineBuffer` in networking.c, tried on Redis 7.0.15 and Valkey 9.1.2
-//! (`tests/scanner_server.rs`). Where the two differ:
+//! (`tests/scanner_server`). Where the two differ:
 //!
 //! - Redis takes any byte behind the `\r` of a header and any two bytes behind a bulk; Valkey's patch releases answer
 //!   `invalid CRLF in request` and close. Taken here: the frames are Redis', and a Valkey refuses them by itself.

@@ -4,7 +4,7 @@
 use super::Session;
 use super::pending::{Expect, Special};
 use crate::command::Channels;
-use crate::resp::frame as reply;
+use crate::resp::frame;
 
 /// How many channels, patterns and shard channels are subscribed.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(super) struct Subscriptions {
     shards: u64,
 }
 
-/// One acknowledgement: of which family, and whether the family's count is all there is to know.
+/// One acknowledgement: of which family, and the count that the server gives in it.
 struct Acknowledged {
     channels: Channels,
     total: u64,
@@ -100,10 +100,10 @@ impl Session {
 
 /// Reads `[word, channel, count]`.
 fn read(frame: &[u8]) -> Option<Acknowledged> {
-    let mut elements = reply::elements(frame)?;
-    let word = reply::bulk(elements.next()?)?;
+    let mut elements = frame::elements(frame)?;
+    let word = frame::bulk(elements.next()?)?;
     elements.next()?;
-    let total = std::str::from_utf8(reply::bulk(elements.next()?)?).ok()?.parse().ok()?;
+    let total = std::str::from_utf8(frame::bulk(elements.next()?)?).ok()?.parse().ok()?;
     let channels = match word.first() {
         Some(b'p') => Channels::Pattern,
         Some(b's') if word.starts_with(b"ss") || word.starts_with(b"sunsub") => Channels::Shard,

@@ -10,6 +10,9 @@ use crate::event::Time;
 use crate::resp::frame::{self, Leading};
 use crate::resp::{Resp, encode, texts};
 
+/// How the server says that it lets nobody in without a login.
+pub(super) const NOAUTH: &[u8] = b"-NOAUTH";
+
 /// Whose frame it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
@@ -161,9 +164,12 @@ impl Session {
                 Some(_) => {}
             }
         }
+        if kind == b'-' && rest.len() < NOAUTH.len() && NOAUTH.starts_with(rest) {
+            return Begun::NeedMore;
+        }
         self.error = matches!(kind, b'-' | b'!');
         // Believed for this client alone: a script can answer anything.
-        self.asks_login |= self.error && rest.starts_with(b"-NOAUTH");
+        self.asks_login |= rest.starts_with(NOAUTH);
         match self.current() {
             None => self.sink_to(Sink::Pass(Whose::Nobody), 0),
             Some(Expect::Forward) if !self.front_is_queued() => self.pass(),
@@ -280,7 +286,7 @@ impl Session {
     }
 
     fn settle(&mut self, done: &Pending, now: Time) {
-        if matches!(&done.expect, Expect::Special(special) if matches!(**special, Special::Reconcile(_))) {
+        if matches!(&done.expect, Expect::Special(special) if special.is_question_of_ours()) {
             return;
         }
         self.silence.command_over();

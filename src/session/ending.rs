@@ -99,7 +99,12 @@ impl Session {
         };
         matches!(
             **special,
-            Special::Script(_) | Special::Reconcile(_) | Special::Replace { .. } | Special::Switch(_) | Special::Mute
+            Special::Script(_)
+                | Special::Reconcile(_)
+                | Special::Replace { .. }
+                | Special::Switch(_)
+                | Special::LoginProbe(_)
+                | Special::Mute
         )
     }
 

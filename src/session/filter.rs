@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 
 use super::pending::Listing;
-use crate::resp::{Resp, encode, frame as reply};
+use crate::resp::{Resp, encode, frame};
 
 /// How the message that carries an invalidation in RESP2 begins.
 const REDIRECTED: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
@@ -26,7 +26,7 @@ pub(super) fn listing(listing: Listing, frame: &[u8], hidden: impl Fn(&[u8]) -> 
     match listing {
         Listing::Keys => array(frame, hidden, out),
         Listing::Scan => {
-            let Some(mut elements) = reply::elements(frame) else {
+            let Some(mut elements) = frame::elements(frame) else {
                 return out.extend_from_slice(frame);
             };
             let (Some(cursor), Some(keys), None) = (elements.next(), elements.next(), elements.next()) else {
@@ -41,7 +41,7 @@ pub(super) fn listing(listing: Listing, frame: &[u8], hidden: impl Fn(&[u8]) -> 
 
 /// Appends an invalidation without the keys that `hidden` names; nothing if it names no others.
 pub(super) fn invalidation(frame: &[u8], hidden: impl Fn(&[u8]) -> bool, out: &mut BytesMut) {
-    let Some(elements) = reply::elements(frame) else {
+    let Some(elements) = frame::elements(frame) else {
         return out.extend_from_slice(frame);
     };
     let parts: Vec<&[u8]> = elements.collect();
@@ -80,21 +80,21 @@ pub(super) fn invalidate_all(resp: Resp, out: &mut BytesMut) {
 }
 
 fn names_any(keys: &[u8], hidden: &impl Fn(&[u8]) -> bool) -> bool {
-    reply::elements(keys).is_some_and(|mut all| all.any(|key| reply::bulk(key).is_some_and(hidden)))
+    frame::elements(keys).is_some_and(|mut all| all.any(|key| frame::bulk(key).is_some_and(hidden)))
 }
 
 fn array(frame: &[u8], hidden: impl Fn(&[u8]) -> bool, out: &mut BytesMut) {
     if !names_any(frame, &hidden) {
         return out.extend_from_slice(frame);
     }
-    let shown = |key: &&[u8]| !reply::bulk(key).is_some_and(&hidden);
-    let count = reply::elements(frame).into_iter().flatten().filter(shown).count();
+    let shown = |key: &&[u8]| !frame::bulk(key).is_some_and(&hidden);
+    let count = frame::elements(frame).into_iter().flatten().filter(shown).count();
     // Keys come as arrays in RESP2 and RESP3 alike; a set would keep its kind.
     match frame.first() {
         Some(b'~') => out.extend_from_slice(format!("~{count}\r\n").as_bytes()),
         _ => encode::array(out, count),
     }
-    for key in reply::elements(frame).into_iter().flatten().filter(shown) {
+    for key in frame::elements(frame).into_iter().flatten().filter(shown) {
         out.extend_from_slice(key);
     }
 }

@@ -113,7 +113,12 @@ impl Identity {
     /// The owners that end with this connection.
     pub(super) fn bound_owners(&self) -> Vec<Owner> {
         let bound = |derived: &&Derived| derived.bound == Bound::Connection;
-        self.owners.iter().flatten().filter(bound).map(|derived| derived.owner.clone()).collect()
+        self.owners
+            .iter()
+            .flatten()
+            .filter(bound)
+            .map(|derived| derived.owner.clone())
+            .collect()
     }
 
     /// The owner that this client is under a rule.

@@ -142,8 +142,6 @@ pub struct Session {
     logged_in: bool,
     raw: bool,
     monitoring: bool,
-    /// Always false: replies are left out on the way to the client, see [`Silence`].
-    /// Always false, likewise.
     /// What is sent from here on will be queued, unless the server refused MULTI.
     in_transaction: bool,
     /// Who the client is will change when EXEC comes.

@@ -134,7 +134,7 @@ impl Session {
     /// The client broke the protocol: it hears what the server would have said, after its answers due, and no more.
     fn broken(&mut self, error: &RequestError, now: Time) {
         if let Some(line) = error.reply() {
-            let words = Special::LastWords(Bytes::copy_from_slice(line.as_ref()));
+            let words = Special::LastWords(Bytes::from(line));
             self.push(Pending::new(CommandId::OTHER, Expect::Special(Box::new(words)), now));
         }
         self.turn_deaf();
@@ -145,7 +145,7 @@ impl Session {
     fn broken_stream(&mut self, error: &RequestError) {
         self.streaming = false;
         self.to_upstream.extend_from_slice(b"!\r\n");
-        let bytes = Bytes::copy_from_slice(error.reply().unwrap_or_default().as_ref());
+        let bytes = Bytes::from(error.reply().unwrap_or_default());
         if let Some(youngest) = self.pending.youngest_mut() {
             let errors_too = true;
             youngest.expect = Expect::Special(Box::new(Special::Replace { bytes, errors_too }));
@@ -216,7 +216,11 @@ impl Session {
     fn looks_up_records(&self, row: &Row, request: &Request<'_>) -> bool {
         let prefix = self.policy.prefix.as_bytes();
         matches!(row.name, "sort" | "sort_ro")
-            && request.args.iter().skip(2).any(|word| word.starts_with(prefix) && word.contains(&b'*'))
+            && request
+                .args
+                .iter()
+                .skip(2)
+                .any(|word| word.starts_with(prefix) && word.contains(&b'*'))
     }
 
     /// Sends the request on as it came; one reply will come back as it is.

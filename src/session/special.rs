@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::answers::{Begun, Elements, Sink, Whose};
+use super::answers::{Begun, Elements, NOAUTH, Sink, Whose};
 use super::pending::{Expect, Notice, Script, Special};
 use super::silence::Switch;
 use super::transaction::Transaction;
@@ -18,6 +18,11 @@ use crate::session::policy::Observed;
 const LINE_LIMIT: usize = 64 * 1024;
 
 impl Special {
+    /// Whether an answer that was read as this is to a question of ours, so that no command of the client is over.
+    pub(super) fn is_question_of_ours(&self) -> bool {
+        matches!(self, Special::Reconcile(_) | Special::LoginProbe(_))
+    }
+
     /// Whether a transaction queues the command instead of doing it at once.
     pub(super) fn can_queue(&self) -> bool {
         match self {
@@ -116,7 +121,7 @@ impl Session {
     }
 
     fn read_replaced(&mut self, bytes: &[u8], errors_too: bool, line: &[u8]) -> Begun {
-        if line.starts_with(b"-NOAUTH") || (self.error && !errors_too) {
+        if line.starts_with(NOAUTH) || (self.error && !errors_too) {
             return self.pass();
         }
         self.error = bytes.first() == Some(&b'-');
@@ -131,6 +136,7 @@ impl Session {
         self.limits();
         let behind = std::mem::replace(&mut self.requests, BytesMut::from(request));
         self.requests.extend_from_slice(&behind);
+        self.put_back(Special::LoginProbe(Bytes::new()));
         self.drop_front()
     }
 

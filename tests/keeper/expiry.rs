@@ -34,7 +34,10 @@ fn a_lease_without_ttl_that_ended_elsewhere_is_found_out() {
     let mut rig = Rig::new(&[rule()]);
     rig.grant("lock:a", "o", 1, None);
     rig.run_with(300_000, |_| Ok(Done::Live { ttl_ms: None }));
-    assert_eq!(rig.take(), ["60000 check lock:a", "120000 check lock:a", "240000 check lock:a"]);
+    assert_eq!(
+        rig.take(),
+        ["60000 check lock:a", "120000 check lock:a", "240000 check lock:a"]
+    );
     assert_eq!(rig.keeper.summary(rig.now())[0].without_ttl, 1);
     rig.run_with(1_000_000, |_| Ok(Done::Ended));
     assert_eq!(rig.take(), ["480000 check lock:a", "480000 ended lock:a"]);

@@ -1,90 +1,40 @@
-//! A real server for the lease tests, and a connection to it that pipelines. Reads RESP2 into plain values; checks
-//! nothing.
+//! A connection to a real server for the lease tests, which pipelines. Reads RESP2 into plain values; checks nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
 
 use bytes::BytesMut;
 use lockward::resp::encode;
 
-/// A server of our own; it ends with the value.
-pub struct Server {
-    child: Child,
-    port: u16,
-    folder: PathBuf,
-}
+use crate::real_server::{self, RealServer};
+
+/// A server of our own.
+pub struct Server(RealServer);
 
 impl Server {
-    /// Starts this binary on a free port of the loopback.
-    pub fn start(binary: &str) -> Server {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|free| free.local_addr())
-            .expect("a free port")
-            .port();
-        let folder = std::env::temp_dir().join(format!("lockward-lease-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder for the server");
-        let child = Command::new(binary)
-            .args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-            ])
-            .arg("--dir")
-            .arg(&folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{binary} does not start: {error}"));
-        let server = Server { child, port, folder };
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{binary} does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        server
-    }
-
-    /// Both servers that the tests run on: Redis from `LOCKWARD_TEST_REDIS` or the path, Valkey from
-    /// `LOCKWARD_TEST_VALKEY`, which must be set.
-    pub fn binary(kind: &str) -> String {
-        match kind {
-            "redis" => std::env::var("LOCKWARD_TEST_REDIS").unwrap_or_else(|_| "redis-server".to_owned()),
-            _ => std::env::var("LOCKWARD_TEST_VALKEY")
-                .expect("LOCKWARD_TEST_VALKEY must name a valkey-server: this test runs on both servers"),
-        }
+    /// Starts one: `redis` or `valkey`.
+    pub fn start(kind: &str) -> Server {
+        let program = match kind {
+            "redis" => real_server::redis(),
+            _ => real_server::valkey(),
+        };
+        Server(RealServer::start(&program))
     }
 
     /// The port that it listens on.
     pub fn port(&self) -> u16 {
-        self.port
+        self.0.port()
     }
 
     /// A new connection.
     pub fn connect(&self) -> Connection {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
-        stream.set_nodelay(true).expect("a socket option");
+        let stream = self.0.connect();
         let reader = BufReader::with_capacity(1 << 16, stream.try_clone().expect("a second handle"));
         Connection {
             stream,
             reader,
             out: BytesMut::new(),
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

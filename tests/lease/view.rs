@@ -30,9 +30,12 @@ impl View {
             -1 => Some(Lock { expiry: None }),
             at => Some(Lock { expiry: Some(at) }),
         };
+        // It may expire between the two reads.
+        let gone = record_expiry.integer() == -2;
         let fields = record
             .array()
             .chunks(2)
+            .filter(|_| !gone)
             .map(|pair| (pair[0].text(), pair[1].text()))
             .collect();
         View {

@@ -1,11 +1,11 @@
 //! The request scanner against real servers: for some thousand bad and good inputs, the server answers exactly what the
 //! scanner's view of the same bytes leads to expect, reply by reply and byte by byte, the last error line included. A
 //! disagreement here is a way to smuggle a request past the lock rules.
-//!
-//! Needs `redis-server` (or the program named by `LOCKWARD_TEST_REDIS`) and a Valkey named by `LOCKWARD_TEST_VALKEY`.
 
 mod cases;
 mod model;
+#[path = "../real_server/mod.rs"]
+mod real_server;
 mod server;
 
 use cases::Dice;

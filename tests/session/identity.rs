@@ -182,13 +182,15 @@ fn new_rules_make_new_owners() {
     assert_eq!(owner(&mut rig).as_deref(), Some("any"));
 }
 
+/// A server that lets nobody in without a login.
+fn asked() -> Rig {
+    let mut policy = Arc::into_inner(policy(Mode::Enforce)).expect("the only one");
+    policy.features.login = true;
+    Rig::with(Arc::new(policy))
+}
+
 #[test]
 fn before_login_the_servers_small_limits_hold() {
-    let asked = || {
-        let mut policy = Arc::into_inner(policy(Mode::Off)).expect("the only one");
-        policy.features.login = true;
-        Rig::with(Arc::new(policy))
-    };
     let mut rig = asked();
     rig.passes("AUTH secret", "+OK|");
     rig.sends_bytes(&wire("*11|"));
@@ -198,4 +200,38 @@ fn before_login_the_servers_small_limits_hold() {
     rig.sends_bytes(&wire("*11|"));
     rig.heard("-ERR Protocol error: unauthenticated multibulk length|");
     rig.is_over();
+}
+
+#[test]
+fn before_login_a_lock_command_waits_for_a_question_of_ours() {
+    let mut rig = asked();
+    rig.sends(&["SET lock:a 1", "PING"]);
+    rig.server_got(&["PING"]);
+    rig.server("-NOAUTH Authentication required.|");
+    rig.heard("-NOAUTH Authentication required.|");
+    assert_eq!(rig.settled(), [("set", true)]);
+    rig.server_got(&["PING"]);
+    rig.server("-NOAUTH Authentication required.|");
+    rig.is_in_step();
+}
+
+#[test]
+fn that_question_is_no_command_of_the_client() {
+    let mut rig = asked();
+    rig.passes("CLIENT SETNAME x", "+OK|");
+    rig.sends(&["CLIENT REPLY SKIP", "SET lock:a 1 NX", "ECHO b"]);
+    rig.server("+OK|+PONG|");
+    rig.take_upstream();
+    rig.settled();
+    rig.server("*2|$17|granted ttl=30000|+OK|$1|b|");
+    rig.heard("$1|b|");
+    assert_eq!(rig.settled(), [("set", false), ("echo", false)]);
+}
+
+#[test]
+fn that_the_server_asks_for_a_login_is_seen_however_its_answer_is_cut() {
+    let mut rig = Rig::enforce().in_pieces_of(3);
+    rig.passes("GET a", "-NOAUTH Authentication required.|");
+    rig.sends(&["SET lock:a 1"]);
+    rig.server_got(&["PING"]);
 }

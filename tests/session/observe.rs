@@ -34,7 +34,14 @@ fn no_byte_of_a_lock_command_differs() {
 #[test]
 fn nor_in_a_pipeline_or_a_transaction() {
     let mut rig = Rig::new(Mode::Observe);
-    let lines = ["MULTI", "SETNX lock:a 1", "DEL lock:a", "EVAL return(1) 1 lock:a", "EXEC", "SETNX lock:a 1"];
+    let lines = [
+        "MULTI",
+        "SETNX lock:a 1",
+        "DEL lock:a",
+        "EVAL return(1) 1 lock:a",
+        "EXEC",
+        "SETNX lock:a 1",
+    ];
     rig.sends(&lines);
     assert_eq!(rig.take_upstream(), pipeline(&lines));
     let replies = "+OK|+QUEUED|+QUEUED|+QUEUED|*3|:1|:1|:1|:1|";

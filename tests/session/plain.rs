@@ -150,14 +150,7 @@ fn empty_requests_go_through_and_are_answered_by_nothing() {
 #[test]
 fn a_wrong_number_of_arguments_is_the_servers_to_judge() {
     let mut rig = Rig::enforce();
-    for line in [
-        "GET",
-        "SET lock:a",
-        "SUBSCRIBE",
-        "SELECT 1 2",
-        "AUTH a b c",
-        "MULTI x",
-    ] {
+    for line in ["GET", "SET lock:a", "SUBSCRIBE", "SELECT 1 2", "AUTH a b c", "MULTI x"] {
         rig.passes(line, "-ERR wrong number of arguments|");
     }
     rig.is_in_step();

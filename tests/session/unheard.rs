@@ -43,7 +43,13 @@ fn a_client_lost_before_its_grant_is_waited_for_and_not_written_to() {
     rig.sends(&["SET lock:a 1 NX EX 30"]);
     rig.take_upstream();
     rig.session.downstream_lost();
-    assert!(matches!(rig.session.next(), Next::Wait { read_downstream: false, read_upstream: true }));
+    assert!(matches!(
+        rig.session.next(),
+        Next::Wait {
+            read_downstream: false,
+            read_upstream: true
+        }
+    ));
     rig.server(GRANTED);
     assert!(rig.session.to_downstream.is_empty());
     assert_eq!(rig.session.next(), Next::Close);

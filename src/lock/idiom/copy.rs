@@ -2,7 +2,7 @@
 //! store their result.
 
 use super::set::write;
-use super::{Condition, Kind, Meaning, Refusal, Remove, Wrote, at, is, number};
+use super::{Condition, Kind, Meaning, Refusal, Remove, Wrote, at, integer, is};
 use crate::lock::call::Subject;
 use crate::resp::Args;
 
@@ -61,7 +61,7 @@ pub(super) fn copy(args: Args<'_>, subjects: &[Subject], selected: u32) -> Meani
             let Some((place, text)) = words.next() else {
                 return Meaning::Other;
             };
-            let Some(database) = number(text) else {
+            let Some(database) = integer(text) else {
                 return Meaning::Other;
             };
             away = (database != i64::from(selected)).then_some(place);

@@ -1,6 +1,6 @@
 //! The `EXPIRE` family, `PERSIST` and `GETEX`.
 
-use super::{Condition, Extend, Flags, Meaning, Refusal, Remove, Until, at, is, number};
+use super::{Condition, Extend, Flags, Meaning, Refusal, Remove, Until, at, integer, is};
 use crate::resp::Args;
 
 /// `PERSIST`.
@@ -18,7 +18,7 @@ pub(super) const PERSIST: Meaning = Meaning::Extend(Extend {
 /// `EXPIRE key number [NX | XX | GT | LT …]` and its sisters; one unit is so many milliseconds.
 pub(super) fn expire(args: Args<'_>, unit_ms: i64, until: fn(i64) -> Until) -> Meaning {
     // What is no number, or too large a one, the server refuses before it looks at the key.
-    let Some(ms) = number(at(args, 2)).and_then(|units| units.checked_mul(unit_ms)) else {
+    let Some(ms) = integer(at(args, 2)).and_then(|units| units.checked_mul(unit_ms)) else {
         return Meaning::Other;
     };
     let refusal = Refusal::Zero;
@@ -82,7 +82,7 @@ pub(super) fn getex(args: Args<'_>) -> Meaning {
         4 if is(word, "PXAT") => (1, Until::At),
         _ => return extend(Until::In(0)),
     };
-    match number(at(args, 3)).and_then(|units| units.checked_mul(unit_ms)) {
+    match integer(at(args, 3)).and_then(|units| units.checked_mul(unit_ms)) {
         // `GETEX` takes no expiry of 0 or less, not even as a point in time.
         Some(ms) if ms > 0 => extend(until(ms)),
         _ => Meaning::Other,

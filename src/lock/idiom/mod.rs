@@ -8,7 +8,8 @@ mod expire;
 mod many;
 mod set;
 
-use crate::command::{Idiom, integer as number};
+use crate::command::Idiom;
+use crate::resp::number::integer;
 use crate::resp::{Args, is_word};
 
 use super::call::{Context, Request, Subject};

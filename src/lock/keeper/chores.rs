@@ -130,7 +130,10 @@ impl Keeper {
                 let due = lease.due.map(|due| due.plus_ms(DUE_MARGIN_MS));
                 let renewal = lease.renew_at.filter(|_| self.may_renew(lease));
                 let renewal = renewal.filter(|renew_at| lease.due.is_none_or(|due| *renew_at < due));
-                [due, renewal, lease.leave_at, lease.endless_look()].into_iter().flatten().min()
+                [due, renewal, lease.leave_at, lease.endless_look()]
+                    .into_iter()
+                    .flatten()
+                    .min()
             }
         };
         let mark = lease.mark.and_then(|mark| match mark.state {
@@ -178,7 +181,11 @@ impl Keeper {
         if lease.due.is_some_and(|due| due.plus_ms(DUE_MARGIN_MS) <= at) {
             self.ask(id, at);
             self.ask_now(id, at);
-        } else if [lease.leave_at, lease.endless_look()].into_iter().flatten().any(|look_at| look_at <= at) {
+        } else if [lease.leave_at, lease.endless_look()]
+            .into_iter()
+            .flatten()
+            .any(|look_at| look_at <= at)
+        {
             self.begin(id, at, Step::Look);
         } else if lease.renew_at.is_some_and(|renew_at| renew_at <= at) && self.may_renew(lease) {
             let max_hold_ms = self.rule(lease.rule).map_or(0, |rule| rule.max_hold_ms);

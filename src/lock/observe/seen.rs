@@ -3,7 +3,8 @@
 
 use super::super::call::Request;
 use super::super::idiom::{Condition, Extend, Flags, Kind, Many, Meaning, Until, Write, Wrote};
-use crate::command::{Idiom, integer};
+use crate::command::Idiom;
+use crate::resp::number::integer;
 use crate::resp::{Args, is_word};
 
 /// A point in time before this (2017) is in the past on any server's clock.

@@ -1,16 +1,13 @@
 //! lockward's own upstream connection: the chores, the probes, the scripts. One task holds one connection, connects
 //! again when it is lost, and says at each moment whether the server is there and what it can do.
 //!
-//! What it deliberately does not do: it carries no client's command, sends nothing twice (only a chore that the server
-//! answered with NOSCRIPT, so that it did nothing), and keeps nobody waiting: while the server is away, when the queue
-//! is full or when no answer comes in time, the caller gets an error.
+//! What it deliberately does not do: it carries no client's command, sends nothing twice, and keeps nobody waiting: while
+//! the server is away, when the queue is full or when no answer comes in time, the caller gets an error.
 
 mod prepare;
 mod task;
 mod wire;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,71 +16,17 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::lock::chore::{Chore, Done, Task};
+use crate::config::Server;
+use crate::lock::chore::{Chore, Done, encode_chore, parse_chore};
 use crate::lock::features::Features;
-
-/// Where the server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// Host name or IP address, and port.
-    Tcp(String, u16),
-    /// Path of a unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Address::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-/// What the upstream URL says.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Target {
-    /// Where the server listens.
-    pub address: Address,
-    /// ACL user; `None`: `default`.
-    pub user: Option<String>,
-    /// Password; `None`: no AUTH is sent.
-    pub password: Option<String>,
-    /// The first database; chores and commands name their own.
-    pub database: u32,
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let password = self.password.as_ref().map(|_| "hidden");
-        let mut target = f.debug_struct("Target");
-        target
-            .field("address", &self.address)
-            .field("user", &self.user)
-            .field("password", &password);
-        target.field("database", &self.database).finish()
-    }
-}
-
-/// How chores become bytes and answers become results. The encoding must be one request with one reply.
-#[derive(Clone, Copy, Debug)]
-pub struct Codec {
-    /// Appends the request for a chore; the text is the prefix of record keys.
-    pub encode: fn(&Chore, &str, &mut BytesMut),
-    /// Reads the reply to a task; `None`: it is none that the script gives.
-    pub parse: fn(&Task, &[u8]) -> Option<Done>,
-}
+use crate::lock::script::Script;
+use crate::resp::encode;
 
 /// The settings of the own connection.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The prefix of record keys; the probes name a key below it that nobody else uses.
     pub prefix: String,
-    /// The texts of all lock scripts, loaded at each connect.
-    pub scripts: Vec<String>,
-    /// How chores are written and read.
-    pub codec: Codec,
     /// How long a connect may take.
     pub connect_timeout: Duration,
     /// How long an answer may take. After that the connection counts as dead.
@@ -98,11 +41,9 @@ pub struct Settings {
 
 impl Settings {
     /// The usual settings: 2 s to connect, 2 s to answer, a PING every 5 s, pauses up to 2 s, a queue of 1024.
-    pub fn new(prefix: &str, scripts: Vec<String>, codec: Codec) -> Self {
+    pub fn new(prefix: &str) -> Self {
         Settings {
             prefix: prefix.to_owned(),
-            scripts,
-            codec,
             connect_timeout: Duration::from_secs(2),
             call_timeout: Duration::from_secs(2),
             idle_ping: Duration::from_secs(5),
@@ -165,34 +106,30 @@ pub struct Handle {
     settings: Arc<Settings>,
 }
 
-/// Starts the own connection on the current tokio runtime. It connects by itself, now and whenever it has to.
-pub fn spawn(target: Target, settings: Settings) -> Handle {
+/// Starts the own connection to this server on the current tokio runtime. It connects by itself, now and whenever it has
+/// to.
+pub fn spawn(server: Server, settings: Settings) -> Handle {
     let settings = Arc::new(settings);
     let (calls, queue) = mpsc::channel(settings.queue.max(1));
     let (publish, state) = watch::channel(State::default());
-    tokio::spawn(task::run(target, settings.clone(), queue, publish));
+    tokio::spawn(task::run(server, settings.clone(), queue, publish));
     Handle { calls, state, settings }
 }
 
 impl Handle {
-    /// Does a chore in its database. Scripts that the server has lost are loaded again.
+    /// Does a chore in its database.
     ///
     /// # Errors
     ///
     /// See [`OwnError`].
     pub async fn chore(&self, chore: Chore) -> Result<Done, OwnError> {
         let mut request = BytesMut::new();
-        (self.settings.codec.encode)(&chore, &self.settings.prefix, &mut request);
-        let request = request.freeze();
-        let mut reply = self.one(Some(chore.database), request.clone()).await?;
-        if reply.starts_with(b"-NOSCRIPT") {
-            self.reload_scripts().await?;
-            reply = self.one(Some(chore.database), request).await?;
-        }
+        encode_chore(&chore, &self.settings.prefix, &mut request);
+        let reply = self.one(Some(chore.database), request.freeze()).await?;
         if let Some(text) = wire::error_text(&reply) {
             return Err(OwnError::Refused(text));
         }
-        (self.settings.codec.parse)(&chore.task, &reply).ok_or(OwnError::Unreadable)
+        parse_chore(&chore.task, &reply).ok_or(OwnError::Unreadable)
     }
 
     /// Sends one command and returns the bytes of its whole reply, an error reply too. `database`: `None` for commands
@@ -203,7 +140,7 @@ impl Handle {
     /// See [`OwnError`]; an error of the server is a reply here.
     pub async fn command(&self, database: Option<u32>, arguments: Vec<Bytes>) -> Result<Bytes, OwnError> {
         let mut request = BytesMut::new();
-        wire::encode(&arguments, &mut request);
+        encode::command(&mut request, arguments.iter().map(|argument| &argument[..]));
         self.one(database, request.freeze()).await
     }
 
@@ -218,11 +155,7 @@ impl Handle {
     ///
     /// See [`OwnError`]; `Refused` if the server does not take one of them.
     pub async fn reload_scripts(&self) -> Result<(), OwnError> {
-        let scripts = &self.settings.scripts;
-        if scripts.is_empty() {
-            return Ok(());
-        }
-        let replies = self.call(None, prepare::script_loads(scripts), scripts.len()).await?;
+        let replies = self.call(None, prepare::script_loads(), Script::ALL.len()).await?;
         match replies.iter().find_map(|reply| wire::error_text(reply)) {
             Some(text) => Err(OwnError::Refused(text)),
             None => Ok(()),

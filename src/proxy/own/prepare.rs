@@ -3,27 +3,33 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::wire::{Fault, Link, encode, error_text};
-use super::{Settings, State, Target};
+use super::wire::{Fault, Link, error_text};
+use super::{Settings, State};
+use crate::config::{Secret, Server};
 use crate::lock::features::Features;
+use crate::lock::script::Script;
+use crate::resp::encode;
 
 /// Makes a fresh connection ready. Returns what is known of the server then.
-pub(super) async fn prepare(link: &mut Link, target: &Target, settings: &Settings) -> Result<State, Fault> {
+pub(super) async fn prepare(link: &mut Link, server: &Server, settings: &Settings) -> Result<State, Fault> {
     let login = error_text(&link.ask_one(&["PING"]).await?).is_some_and(|text| text.starts_with("NOAUTH"));
-    if let Some(password) = &target.password {
-        let reply = match &target.user {
+    if let Some(password) = server.password.as_ref().map(Secret::reveal) {
+        let reply = match &server.user {
             Some(user) => link.ask_one(&["AUTH", user, password]).await?,
             None => link.ask_one(&["AUTH", password]).await?,
         };
         accepted("AUTH", &reply)?;
     }
-    let reply = link.ask_one(&["SELECT", &target.database.to_string()]).await?;
+    let reply = link.ask_one(&["SELECT", &server.database.to_string()]).await?;
     accepted("SELECT", &reply)?;
     // For whoever reads CLIENT LIST; a server that refuses it is no worse for that.
     link.ask_one(&["CLIENT", "SETNAME", "lockward"]).await?;
     let version = version(&link.ask_one(&["INFO", "server"]).await?);
-    let features = Features { login, ..features(link, &settings.prefix).await? };
-    let error = load_scripts(link, &settings.scripts).await?;
+    let features = Features {
+        login,
+        ..features(link, &settings.prefix).await?
+    };
+    let error = load_scripts(link).await?;
     Ok(State {
         up: true,
         features,
@@ -33,17 +39,17 @@ pub(super) async fn prepare(link: &mut Link, target: &Target, settings: &Setting
 }
 
 /// SCRIPT LOAD for each script, one behind the other.
-pub(super) fn script_loads(scripts: &[String]) -> Bytes {
+pub(super) fn script_loads() -> Bytes {
     let mut requests = BytesMut::new();
-    for script in scripts {
-        encode(&["SCRIPT", "LOAD", script.as_str()], &mut requests);
+    for script in Script::ALL {
+        encode::command(&mut requests, [&b"SCRIPT"[..], b"LOAD", script.text().as_bytes()]);
     }
     requests.freeze()
 }
 
 /// Loads the scripts. A user who may not is told, but the connection serves: EVAL may still be allowed.
-async fn load_scripts(link: &mut Link, scripts: &[String]) -> Result<Option<String>, Fault> {
-    let replies = link.ask(&script_loads(scripts), scripts.len()).await?;
+async fn load_scripts(link: &mut Link) -> Result<Option<String>, Fault> {
+    let replies = link.ask(&script_loads(), Script::ALL.len()).await?;
     let Some(text) = replies.iter().find_map(|reply| error_text(reply)) else {
         return Ok(None);
     };

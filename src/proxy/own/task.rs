@@ -12,28 +12,29 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::prepare::prepare;
-use super::wire::{Fault, Link, encode, error_text};
-use super::{Call, OwnError, Settings, State, Target};
+use super::wire::{Fault, Link, encode_words, error_text};
+use super::{Call, OwnError, Settings, State};
+use crate::config::Server;
 
 /// Requests under way on the connection.
 const UNDER_WAY: usize = 256;
 
 pub(super) async fn run(
-    target: Target,
+    server: Server,
     settings: Arc<Settings>,
     mut queue: mpsc::Receiver<Call>,
     state: watch::Sender<State>,
 ) {
     let mut failures = 0;
     loop {
-        let ready = answering_away(&mut queue, &state, ready(&target, &settings)).await;
+        let ready = answering_away(&mut queue, &state, ready(&server, &settings)).await;
         let fault = match ready {
             None => return,
             Some(Err(fault)) => fault,
             Some(Ok((link, found))) => {
                 failures = 0;
                 state.send_replace(found);
-                let mut served = Served::new(link, target.database, &settings);
+                let mut served = Served::new(link, server.database, &settings);
                 let fault = served.serve(&mut queue).await;
                 let reason = fault
                     .as_ref()
@@ -75,10 +76,10 @@ async fn answering_away<T>(
     }
 }
 
-async fn ready(target: &Target, settings: &Settings) -> Result<(Link, State), Fault> {
-    let mut link = Link::connect(&target.address, settings.connect_timeout).await?;
+async fn ready(server: &Server, settings: &Settings) -> Result<(Link, State), Fault> {
+    let mut link = Link::connect(&server.place, settings.connect_timeout).await?;
     let limit = settings.connect_timeout + settings.call_timeout;
-    let prepared = tokio::time::timeout(limit, prepare(&mut link, target, settings)).await;
+    let prepared = tokio::time::timeout(limit, prepare(&mut link, server, settings)).await;
     let state = prepared.unwrap_or(Err(Fault::Stalled(limit)))?;
     Ok((link, state))
 }
@@ -181,7 +182,7 @@ impl<'a> Served<'a> {
     }
 
     fn send(&mut self, arguments: &[&str], waiting: Waiting) {
-        encode(arguments, &mut self.output);
+        encode_words(arguments, &mut self.output);
         self.wait_for(waiting);
     }
 

@@ -1,4 +1,4 @@
-//! The own connection's bytes: connecting, writing requests, cutting replies at their ends. Only our own small replies
+//! The own connection's bytes: connecting, asking, cutting replies at their ends. Only our own small replies
 //! come this way, so redis-protocol's decoder finds the ends; a client's bytes never do.
 
 use std::io;
@@ -8,9 +8,10 @@ use bytes::{Bytes, BytesMut};
 use redis_protocol::resp2::decode::decode_range;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
 
-use super::Address;
+use super::super::stream::Stream;
+use crate::config::Place;
+use crate::resp::encode;
 
 /// A reply longer than this ends the connection.
 const LONGEST_REPLY: usize = 16 * 1024 * 1024;
@@ -19,9 +20,7 @@ const LONGEST_REPLY: usize = 16 * 1024 * 1024;
 #[derive(Debug, Error)]
 pub(super) enum Fault {
     #[error("cannot connect to {0}: {1}")]
-    Connect(Address, io::Error),
-    #[error("cannot connect to {0}: no answer within {1:?}")]
-    ConnectTimedOut(Address, Duration),
+    Connect(Place, io::Error),
     #[error("the server closed the connection")]
     Closed,
     #[error("the connection failed: {0}")]
@@ -42,16 +41,16 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) async fn connect(address: &Address, limit: Duration) -> Result<Link, Fault> {
-        let (reader, writer): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) = match address {
-            Address::Tcp(host, port) => {
-                let stream = in_time(address, limit, TcpStream::connect((host.as_str(), *port))).await?;
-                stream.set_nodelay(true)?;
+    pub(super) async fn connect(place: &Place, limit: Duration) -> Result<Link, Fault> {
+        let stream = Stream::connect(place, limit)
+            .await
+            .map_err(|error| Fault::Connect(place.clone(), error))?;
+        let (reader, writer): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) = match stream {
+            Stream::Tcp(stream) => {
                 let (reader, writer) = stream.into_split();
                 (Box::new(reader), Box::new(writer))
             }
-            Address::Unix(path) => {
-                let stream = in_time(address, limit, UnixStream::connect(path)).await?;
+            Stream::Unix(stream) => {
                 let (reader, writer) = stream.into_split();
                 (Box::new(reader), Box::new(writer))
             }
@@ -81,7 +80,7 @@ impl Link {
     /// Sends one command and waits for its reply.
     pub(super) async fn ask_one(&mut self, arguments: &[&str]) -> Result<Bytes, Fault> {
         let mut request = BytesMut::new();
-        encode(arguments, &mut request);
+        encode_words(arguments, &mut request);
         self.ask(&request, 1).await?.pop().ok_or(Fault::Closed)
     }
 
@@ -98,27 +97,9 @@ impl Link {
     }
 }
 
-async fn in_time<T>(
-    address: &Address,
-    limit: Duration,
-    connect: impl Future<Output = io::Result<T>>,
-) -> Result<T, Fault> {
-    match tokio::time::timeout(limit, connect).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Fault::Connect(address.clone(), error)),
-        Err(_) => Err(Fault::ConnectTimedOut(address.clone(), limit)),
-    }
-}
-
-/// Appends a request as an array of bulk strings.
-pub(super) fn encode(arguments: &[impl AsRef<[u8]>], out: &mut BytesMut) {
-    out.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
-    for argument in arguments {
-        let argument = argument.as_ref();
-        out.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
-        out.extend_from_slice(argument);
-        out.extend_from_slice(b"\r\n");
-    }
+/// Appends a request of these words.
+pub(super) fn encode_words(words: &[&str], out: &mut BytesMut) {
+    encode::command(out, words.iter().map(|word| word.as_bytes()));
 }
 
 /// The text of an error reply, without the dash and the line end; `None` for any other reply.

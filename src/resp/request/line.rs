@@ -47,7 +47,7 @@ impl Line {
         let size = end + 2;
         let (first, number) = match rest.get(..size)? {
             [b'\r', _] => (b'\r', None),
-            [first, digits @ .., b'\r', _] => (*first, number::decimal(digits)),
+            [first, digits @ .., b'\r', _] => (*first, number::integer(digits)),
             _ => return None,
         };
         Some(Line { first, number, size })

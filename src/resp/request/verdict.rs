@@ -1,7 +1,5 @@
 //! What the request scanner can say of a client's bytes, and the server's own words for what is wrong with them.
 
-use std::borrow::Cow;
-
 use crate::resp::{Args, word};
 
 /// What a call of [`RequestScanner::scan`](super::RequestScanner::scan) found.
@@ -67,28 +65,17 @@ pub enum RequestError {
 
 impl RequestError {
     /// The server's own error line, with its end; `None` where the server closes without a word.
-    pub fn reply(&self) -> Option<Cow<'static, [u8]>> {
-        let line: &'static [u8] = match self {
-            RequestError::InvalidMultibulkLength => b"-ERR Protocol error: invalid multibulk length\r\n",
-            RequestError::UnauthenticatedMultibulkLength => {
-                b"-ERR Protocol error: unauthenticated multibulk length\r\n"
-            }
-            RequestError::MultibulkCountTooBig => b"-ERR Protocol error: too big mbulk count string\r\n",
-            RequestError::InvalidBulkLength => b"-ERR Protocol error: invalid bulk length\r\n",
-            RequestError::UnauthenticatedBulkLength => b"-ERR Protocol error: unauthenticated bulk length\r\n",
-            RequestError::BulkCountTooBig => b"-ERR Protocol error: too big bulk count string\r\n",
+    pub fn reply(&self) -> Option<Vec<u8>> {
+        match self {
+            RequestError::CrossProtocol => None,
             RequestError::ExpectedDollar(got) => {
-                // The server maps line ends to blanks, since they would end the error.
+                // The byte itself, which need not be UTF-8. The server maps line ends to blanks, since they would end
+                // the error.
                 let got = if matches!(got, b'\r' | b'\n') { b' ' } else { *got };
-                let mut line = b"-ERR Protocol error: expected '$', got '".to_vec();
-                line.extend_from_slice(&[got, b'\'', b'\r', b'\n']);
-                return Some(Cow::Owned(line));
+                Some([b"-ERR Protocol error: expected '$', got '", &[got][..], b"'\r\n"].concat())
             }
-            RequestError::InlineTooBig => b"-ERR Protocol error: too big inline request\r\n",
-            RequestError::UnbalancedQuotes => b"-ERR Protocol error: unbalanced quotes in request\r\n",
-            RequestError::CrossProtocol => return None,
-        };
-        Some(Cow::Borrowed(line))
+            other => Some(format!("-ERR Protocol error: {other}\r\n").into_bytes()),
+        }
     }
 }
 
