@@ -15,6 +15,8 @@ pub const LISTING_TOO_LONG: &str =
     "LOCKWARD the list of keys is too long to be filtered; use SCAN with a smaller COUNT";
 /// What the server itself says to `CLIENT MAINT_NOTIFICATIONS` where it does not know it: clients then go on without.
 pub const MAINT_NOTIFICATIONS: &str = "ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.";
+/// A command that names a lock among thousands of keys, and that no script can do in pieces.
+pub const TOO_MANY_ARGUMENTS: &str = "LOCKWARD too many arguments for a command that writes or removes a lock";
 /// As the server says it to a client that has not logged in.
 pub const NOAUTH: &str = "NOAUTH Authentication required.";
 /// As Redis says it when its own limit is reached.

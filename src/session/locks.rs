@@ -39,6 +39,7 @@ impl Session {
             Plan::Forward => self.forward(request, false),
             Plan::SelfChecked(subjects) => self.self_checked(request, subjects),
             Plan::Call(call) => self.call(request, call),
+            Plan::Refuse(text) => self.refuse(request, text),
         }
     }
 

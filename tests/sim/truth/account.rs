@@ -232,10 +232,7 @@ impl World {
                         self.taint(inc);
                     }
                 }
-                Meaning::Flush => {
-                    self.truth.flushed_at = Some(self.now);
-                    self.truth.accounts.clear();
-                }
+                Meaning::Flush => {}
                 _ => self.taint(inc),
             },
             Some(By::Direct) if inc.managed => {

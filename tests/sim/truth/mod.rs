@@ -271,6 +271,11 @@ impl World {
         request.changes = current.changes;
         request.record_changes = current.record_changes.len();
         self.check_fence(number, current.db, reply);
+        if self.requests[number].meaning == Meaning::Flush {
+            // The records are gone too.
+            self.truth.flushed_at = Some(self.now);
+            self.truth.accounts.clear();
+        }
         if self.requests[number].meaning == Meaning::Release {
             for key in self.requests[number].released() {
                 self.release_done(number, current.db, &key, reply);
