@@ -12,26 +12,19 @@ mod stream;
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use crate::admin;
-use crate::command;
 use crate::config::Config;
-use crate::event::Token;
 use crate::lock::features::Features;
-use crate::lock::keeper::{self, Keeper};
-use crate::metrics::LockLog;
-use crate::metrics::Metrics;
-use crate::session::Policy;
 use listener::Listener;
 use own::Handle;
-use shared::{Parts, Shared};
+use shared::Shared;
 
 /// How long clients get to come to a command boundary once a drain was asked for.
 pub const DRAIN: Duration = Duration::from_secs(5);
@@ -88,25 +81,7 @@ impl Proxy {
                 source,
             })?;
         let (drain, draining) = watch::channel(false);
-        let metrics = metrics(config);
-        let shared = Arc::new(Shared::new(Parts {
-            policy: Arc::new(policy(config, Features::default())),
-            log: LockLog::new(&rule_names(config), Arc::clone(&metrics)),
-            metrics,
-            own: own(config),
-            upstream: config.upstream.server.place.clone(),
-            connect_timeout: config.upstream.connect_timeout,
-            draining,
-            keeper: Keeper::new(&config.rules, keeper::Limits::default()),
-            instance: Uuid::new_v4()
-                .simple()
-                .to_string()
-                .chars()
-                .take(16)
-                .collect::<String>()
-                .into(),
-            started: Instant::now(),
-        }));
+        let shared = Arc::new(Shared::new(config, draining));
         let limits = listener::Limits {
             keep_alive: config.listen.tcp_keepalive,
             max_connections: config.listen.max_connections,
@@ -168,26 +143,6 @@ impl Proxy {
         let _ = admin.await;
         following.abort();
         keeping.abort();
-    }
-}
-
-fn rule_names(config: &Config) -> Vec<Arc<str>> {
-    config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect()
-}
-
-fn metrics(config: &Config) -> Arc<Metrics> {
-    let commands: Vec<&'static str> = (0..command::count())
-        .map(|id| command::name(command::CommandId(id as u16)))
-        .collect();
-    Arc::new(Metrics::new(&rule_names(config), &commands))
-}
-
-fn policy(config: &Config, features: Features) -> Policy {
-    Policy {
-        rules: config.compiled_rules(),
-        prefix: config.records.prefix.as_str().into(),
-        features,
-        mint: Arc::new(|| Token(Uuid::new_v4())),
     }
 }
 

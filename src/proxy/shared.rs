@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio::sync::{Notify, watch};
+use uuid::Uuid;
 
 use super::own::Handle;
-use crate::config::Place;
-use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, What};
+use crate::command::{self, CommandId};
+use crate::config::{Config, Place};
+use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
-use crate::lock::keeper::{Closing, Keeper, Summary};
+use crate::lock::features::Features;
+use crate::lock::keeper::{Closing, Keeper, Limits, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
@@ -47,37 +50,27 @@ pub(super) struct Shared {
     next: AtomicU64,
 }
 
-/// What [`Shared`] is made of.
-pub(super) struct Parts {
-    pub policy: Arc<Policy>,
-    pub metrics: Arc<Metrics>,
-    pub log: LockLog,
-    pub own: Handle,
-    pub upstream: Place,
-    pub connect_timeout: Duration,
-    pub draining: watch::Receiver<bool>,
-    pub keeper: Keeper,
-    /// 16 hex digits drawn for this process.
-    pub instance: Arc<str>,
-    pub started: Instant,
-}
-
 impl Shared {
-    pub(super) fn new(parts: Parts) -> Self {
+    /// What the configuration says, and this process' own name. Begins to connect to the server.
+    pub(super) fn new(config: &Config, draining: watch::Receiver<bool>) -> Self {
+        let rules: Vec<Arc<str>> = config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let metrics = Arc::new(Metrics::new(&rules, &commands()));
+        // 16 hex digits: enough that no two proxies of one server share a name.
+        let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
         Shared {
-            policy: ArcSwap::new(parts.policy),
-            metrics: parts.metrics,
-            log: parts.log,
-            own: parts.own,
-            upstream: parts.upstream,
-            connect_timeout: parts.connect_timeout,
-            draining: parts.draining,
+            policy: ArcSwap::from_pointee(policy(config)),
+            log: LockLog::new(&rules, Arc::clone(&metrics)),
+            metrics,
+            own: super::own(config),
+            upstream: config.upstream.server.place.clone(),
+            connect_timeout: config.upstream.connect_timeout,
+            draining,
             chores: Notify::new(),
-            keeper: Mutex::new(parts.keeper),
+            keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: DashMap::new(),
-            started: parts.started,
-            instance: parts.instance,
+            started: Instant::now(),
+            instance: instance.into(),
             next: AtomicU64::new(1),
         }
     }
@@ -251,6 +244,23 @@ impl Shared {
         TableSummary {
             rules: summary.iter().map(rule_summary).collect(),
         }
+    }
+}
+
+/// The names of the commands, by their numbers.
+fn commands() -> Vec<&'static str> {
+    (0..command::count())
+        .map(|id| command::name(CommandId(id as u16)))
+        .collect()
+}
+
+/// The policy as long as nothing is known of the server.
+fn policy(config: &Config) -> Policy {
+    Policy {
+        rules: config.compiled_rules(),
+        prefix: config.records.prefix.as_str().into(),
+        features: Features::default(),
+        mint: Arc::new(|| Token(Uuid::new_v4())),
     }
 }
 
