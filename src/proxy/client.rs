@@ -67,6 +67,7 @@ pub(super) async fn serve(shared: Arc<Shared>, mut downstream: Stream, connectio
         tracing::debug!(%error, "no keep-alive for the server");
     }
     let peer = super::peer::of(&downstream);
+    let from = downstream.peer_address().map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
     let session = Session::new(shared.policy.load_full(), connection.clone(), peer);
     let mut client = Client {
         shared,
@@ -74,7 +75,7 @@ pub(super) async fn serve(shared: Arc<Shared>, mut downstream: Stream, connectio
         downstream,
         upstream: Some(upstream),
     };
-    client.shared.opened(&client.session);
+    client.shared.opened(&client.session, &from);
     client.run().await;
     let closing = if client.session.was_ended_by_client() {
         Closing::ByClient

@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::shared::Shared;
+use crate::event::What;
 use crate::lock::chore::{Chore, Done};
 use crate::lock::keeper::Failed;
 use crate::metrics::printable;
@@ -42,6 +43,11 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     shared.log.settle(shared.now());
     for event in &events {
         shared.show(event);
+        if let What::Release(_) = event.what {
+            // Nobody asked for it, so somebody may wonder where the lock went.
+            let (key, owner) = (printable(&event.key), &event.owner);
+            tracing::info!(key, %owner, database = event.database, "a lock was released: its owner has disconnected");
+        }
     }
     for chore in chores {
         let own = shared.own.clone();

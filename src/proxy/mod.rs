@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::admin;
@@ -122,8 +122,11 @@ impl Proxy {
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
         let following = tokio::spawn(follow_server(Arc::clone(&shared)));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
-        let mut ending = shared.draining.clone();
-        let until_ended = async move { listener::drain_begins(&mut ending).await };
+        // The admin side answers until the last client is gone: a drain is not the end of life.
+        let (over, ended) = oneshot::channel::<()>();
+        let until_ended = async move {
+            let _ = ended.await;
+        };
         let backend = Arc::new(backend::Admin(Arc::clone(&shared)));
         let admin = tokio::spawn(admin::serve(admin, backend, token, vec![admin_host], until_ended));
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
@@ -140,6 +143,7 @@ impl Proxy {
                 "closing clients that came to no command boundary"
             );
         }
+        drop(over);
         let _ = admin.await;
         following.abort();
         keeping.abort();
@@ -172,13 +176,25 @@ fn features(state: &own::State) -> Features {
 /// Notes whether the server is there and what it can do, at each connect anew.
 async fn follow_server(shared: Arc<Shared>) {
     let mut state = shared.own.state();
+    // Said once and not at each try.
+    let mut said = String::new();
     loop {
         let (up, features) = {
             let seen = state.borrow_and_update();
             match (&seen.error, seen.up) {
-                (_, true) => tracing::info!(version = %seen.version, "the server is reachable"),
-                (Some(error), false) => tracing::warn!(%error, "the server is not reachable"),
-                (None, false) => {}
+                (_, true) => {
+                    said.clear();
+                    tracing::info!(version = %seen.version, "the server is reachable");
+                }
+                (Some(error), false) if *error != said => {
+                    said.clone_from(error);
+                    if features(&seen).login {
+                        tracing::warn!(%error, "the server refuses lockward's own login: set user and password in upstream.url");
+                    } else {
+                        tracing::warn!(%error, "the server is not reachable");
+                    }
+                }
+                (_, false) => {}
             }
             (seen.up, features(&seen))
         };

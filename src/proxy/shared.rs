@@ -102,7 +102,8 @@ impl Shared {
         self.observatory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn opened(&self, session: &Session) {
+    pub(super) fn opened(&self, session: &Session, from: &str) {
+        tracing::debug!(connection = %session.connection(), from, "a client connected");
         self.clients
             .insert(session.connection().number, session.connection().clone());
         self.metrics.opened(Side::Downstream);

@@ -145,13 +145,18 @@ impl EmbeddedServer {
         &self.program
     }
 
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.watcher.try_wait(), Ok(None))
+    }
+
     fn wait_until_ready(&mut self) -> Result<(), ServerError> {
         let started = Instant::now();
         while started.elapsed() < START_LIMIT {
             if answers_ping(&self.socket) {
                 return Ok(());
             }
-            if !matches!(self.watcher.try_wait(), Ok(None)) {
+            if self.has_ended() {
                 return Err(ServerError::Ended {
                     program: self.program.clone(),
                     last_words: self.last_words(),
