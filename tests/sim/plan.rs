@@ -207,7 +207,7 @@ fn chaos(rng: &mut Rng) -> Chaos {
         script_flush: some(10),
         flush_all: some(60),
         memory: some(20),
-        direct: some(6),
+        direct: some(3),
         team_crash: some(20),
         connection_loss: some(3),
         rename: some(10),

@@ -88,7 +88,7 @@ impl World {
         let lock = self.rng.pick(&self.plan.locks).clone();
         let key = &lock.key;
         let rough = lock.conduct == Conduct::Rough;
-        let args = match self.rng.below(20) {
+        let args = match self.rng.below(22) {
             0 => words(&[b"DEL", key]),
             1 => words(&[b"UNLINK", b"plain:2", key]),
             2 => words(&[b"GETDEL", key]),
@@ -99,7 +99,7 @@ impl World {
             7 => words(&[b"PERSIST", key]),
             8 => words(&[b"SET", key, b"stray", b"XX", b"PX", b"40"]),
             9 => words(&[b"RENAME", key, b"trash"]),
-            10 => words(&[b"EVAL", b"return redis.call('exists', KEYS[1])", b"1", key]),
+            10 | 20 | 21 => words(&[b"EVAL", b"return redis.call('exists', KEYS[1])", b"1", key]),
             11 => words(&[b"EVAL", COMPARE_AND_DELETE.as_bytes(), b"1", key, b"stray"]),
             12 => words(&[b"GETEX", key, b"PX", b"5000"]),
             13 => words(&[b"LOCKWARD", b"FENCE", key]),

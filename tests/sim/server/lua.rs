@@ -23,8 +23,6 @@ redis = {
   -- Everybody may do everything here.
   acl_check_cmd = function() return true end,
   error_reply = function(text) return {err = text} end,
-  -- The simulator knows no users.
-  acl_check_cmd = function() return true end,
   status_reply = function(text) return {ok = text} end,
 }
 return function(script)
