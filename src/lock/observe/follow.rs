@@ -4,7 +4,7 @@
 use crate::event::{Action, DropReason, Event, Grant, Operation, Refusal, RefusalReason, Release, Time, Token, What};
 use crate::lock::call::Subject;
 use crate::lock::idiom::{Kind, Many};
-use crate::lock::model::{Caller, Expired, Lock, Model, NewExpiry, Outcome, Standing};
+use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome, Standing};
 use crate::lock::rule::{Rule, Unmanaged};
 
 use super::seen::{Ask, Told, Ttl};
@@ -99,15 +99,11 @@ impl Seen<'_> {
     /// Lets the time come, and tells of a lease that ended with it.
     fn ripen(&self, model: &mut Model, sink: &mut Vec<Event>) {
         model.ripen(self.now);
-        if let Some(Expired { holder, held_ms, .. }) = model.expired.take() {
-            let what = What::Expired {
-                held_ms: u64::try_from(held_ms).ok(),
-            };
-            sink.push(Event {
-                owner: holder.owner,
-                connection: holder.connection,
-                ..self.event(what)
-            });
+        if let Some(expired) = model.expired.as_mut().filter(|expired| !expired.told) {
+            expired.told = true;
+            let what = What::Expired { held_ms: u64::try_from(expired.held_ms).ok() };
+            let (owner, connection) = (expired.holder.owner.clone(), expired.holder.connection.clone());
+            sink.push(Event { owner, connection, ..self.event(what) });
         }
     }
 
