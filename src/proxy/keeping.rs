@@ -54,7 +54,8 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
         under_way.spawn(async move {
             let done = own.chore(chore.clone()).await;
             if let Err(error) = &done {
-                tracing::debug!(%error, database = chore.database, key = printable(&chore.key), task = ?chore.task, "a chore was not done");
+                let (database, key, task) = (chore.database, printable(&chore.key), &chore.task);
+                tracing::debug!(%error, database, key, ?task, "a chore was not done");
             }
             (chore, done.ok())
         });

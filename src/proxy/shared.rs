@@ -15,7 +15,6 @@ use crate::command::{self, CommandId};
 use crate::config::{Config, Place};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
-use crate::lock::features::Features;
 use crate::lock::keeper::{Closing, Keeper, Limits, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
@@ -57,8 +56,9 @@ impl Shared {
         let metrics = Arc::new(Metrics::new(&rules, &commands()));
         // 16 hex digits: enough that no two proxies of one server share a name.
         let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
+        let mint = || Token(Uuid::new_v4());
         Shared {
-            policy: ArcSwap::from_pointee(policy(config)),
+            policy: ArcSwap::from_pointee(Policy::new(config.rules.clone(), &config.records.prefix, mint)),
             log: LockLog::new(&rules, Arc::clone(&metrics)),
             metrics,
             own: super::own(config),
@@ -253,16 +253,6 @@ fn commands() -> Vec<&'static str> {
     (0..command::count())
         .map(|id| command::name(CommandId(id as u16)))
         .collect()
-}
-
-/// The policy as long as nothing is known of the server.
-fn policy(config: &Config) -> Policy {
-    Policy {
-        rules: config.compiled_rules(),
-        prefix: config.records.prefix.as_str().into(),
-        features: Features::default(),
-        mint: Arc::new(|| Token(Uuid::new_v4())),
-    }
 }
 
 fn rule_summary(summary: &Summary) -> RuleSummary {
