@@ -283,8 +283,21 @@ impl World {
             return;
         };
         let window = self.plan.rules[inc.rule].late_release_window_ms;
-        if standing != Standing::Current || window == 0 || !self.is_checked(inc) || now.sent {
+        if now.sent || window == 0 || !inc.managed || inc.opened {
             return;
+        }
+        if standing != Standing::Current || !self.is_checked(inc) {
+            // Its own release is still to come, and meets somebody's debt.
+            let (client, since) = (inc.client, inc.due.unwrap_or(0).max(self.server_ms()));
+            return self.owes(
+                inc,
+                Owing {
+                    incarnation,
+                    client,
+                    since,
+                    paid_under: None,
+                },
+            );
         }
         let client = self.requests[number].client;
         let account = self.account_of(inc).clone();

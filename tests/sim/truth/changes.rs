@@ -163,7 +163,7 @@ impl World {
                         new.due = change.is;
                     }
                     // Two tasks of one owner now believe that they hold it.
-                    _ if change.what == What::Written && task != was.task => {
+                    _ if led && change.what == What::Written && task != was.task => {
                         tainted = true;
                         new.due = change.is;
                     }
