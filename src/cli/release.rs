@@ -38,7 +38,9 @@ impl Release {
             .token
             .or_else(|| config.admin.token.as_ref().map(|token| token.reveal().to_owned()));
         let Some(token) = token else {
-            complain("this needs the admin token that the running lockward has: give --config FILE, LOCKWARD_ADMIN__TOKEN or --token");
+            complain(
+                "this needs the admin token that the running lockward has: give --config FILE, LOCKWARD_ADMIN__TOKEN or --token",
+            );
             return Err(ExitCode::from(2));
         };
         let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();

@@ -76,7 +76,9 @@ async fn serve_until_stopped(config: &Config, server: Option<&mut EmbeddedServer
         let _ = std::fs::remove_file(path);
     }
     if orphaned {
-        return Err(failed("the embedded server has ended by itself, so there is nothing left to serve"));
+        return Err(failed(
+            "the embedded server has ended by itself, so there is nothing left to serve",
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -67,7 +67,9 @@ pub(super) async fn serve(shared: Arc<Shared>, mut downstream: Stream, connectio
         tracing::debug!(%error, "no keep-alive for the server");
     }
     let peer = super::peer::of(&downstream);
-    let from = downstream.peer_address().map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
+    let from = downstream
+        .peer_address()
+        .map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
     let session = Session::new(shared.policy.load_full(), connection.clone(), peer);
     let mut client = Client {
         shared,

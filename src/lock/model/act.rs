@@ -208,6 +208,10 @@ impl Model {
             .iter_mut()
             .filter(|debt| debt.connection == *connection)
             .for_each(|debt| debt.open = false);
+        let last = self.expired.as_mut().map(|expired| &mut expired.holder);
+        if let Some(last) = last.filter(|last| last.connection == *connection) {
+            last.open = false;
+        }
     }
 
     /// The owner ended with its connection.

@@ -101,9 +101,15 @@ impl Seen<'_> {
         model.ripen(self.now);
         if let Some(expired) = model.expired.as_mut().filter(|expired| !expired.told) {
             expired.told = true;
-            let what = What::Expired { held_ms: u64::try_from(expired.held_ms).ok() };
+            let what = What::Expired {
+                held_ms: u64::try_from(expired.held_ms).ok(),
+            };
             let (owner, connection) = (expired.holder.owner.clone(), expired.holder.connection.clone());
-            sink.push(Event { owner, connection, ..self.event(what) });
+            sink.push(Event {
+                owner,
+                connection,
+                ..self.event(what)
+            });
         }
     }
 
