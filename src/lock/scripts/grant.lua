@@ -1,6 +1,8 @@
 -- Takes back what was written on a free lock: without its record it would be nobody's. s: what was there before.
 local function undo(k, s)
-  for _, c in ipairs({{'DEL', k}, {'UNLINK', k}, {'SET', k, '', 'PX', 1}}) do
+  -- Whatever the user may: each of these takes the key away.
+  for _, c in ipairs({{'DEL', k}, {'UNLINK', k}, {'PEXPIRE', k, -1}, {'EXPIRE', k, -1}, {'GETDEL', k},
+    {'SET', k, '', 'PX', 1}, {'PSETEX', k, 1, ''}, {'SETEX', k, 1, ''}}) do
     local a = redis.pcall(unpack(c))
     if type(a) ~= 'table' or not a.err then break end
   end
