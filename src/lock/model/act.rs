@@ -208,10 +208,7 @@ impl Model {
             .iter_mut()
             .filter(|debt| debt.connection == *connection)
             .for_each(|debt| debt.open = false);
-        let last = self.expired.as_mut().map(|expired| &mut expired.holder);
-        if let Some(last) = last.filter(|last| last.connection == *connection) {
-            last.open = false;
-        }
+        self.last_holder_is_gone(|holder| holder.connection == *connection);
     }
 
     /// The owner ended with its connection.
@@ -225,6 +222,15 @@ impl Model {
                 holder.owing = false;
                 holder.open = false;
             }
+        }
+        self.last_holder_is_gone(|holder| holder.owner == *owner);
+    }
+
+    /// The lease that ran out is a debt by now, but who held it last is still told by the record.
+    fn last_holder_is_gone(&mut self, is_he: impl Fn(&Holder) -> bool) {
+        let last = self.expired.as_mut().map(|expired| &mut expired.holder);
+        if let Some(last) = last.filter(|last| is_he(last)) {
+            last.open = false;
         }
     }
 
