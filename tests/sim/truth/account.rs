@@ -202,6 +202,7 @@ impl World {
     pub fn removed(&mut self, by: Option<By>, incarnation: u64, inc: &Incarnation) {
         if let Some(inc) = self.truth.incarnations.get_mut(&incarnation) {
             inc.alive = false;
+            inc.direct |= by == Some(By::Direct);
         }
         let standing = self.standing(inc);
         let now = self.server_ms();
