@@ -6,19 +6,12 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lockward::event::{ConnectionId, Time, Token};
-use lockward::lock::features::Features;
-use lockward::lock::rule::{Rule, Rules};
+use lockward::lock::rule::Rule;
 use lockward::session::{Peer, Policy, Session};
 use uuid::Uuid;
 
 fn session() -> Session {
-    let rules = Rules::new(vec![Rule::new("lock:*")], b"lockward:");
-    let policy = Policy {
-        rules,
-        prefix: "lockward:".into(),
-        features: Features::default(),
-        mint: Arc::new(|| Token(Uuid::from_u128(1))),
-    };
+    let policy = Policy::new(vec![Rule::new("lock:*")], "lockward:", || Token(Uuid::from_u128(1)));
     let connection = ConnectionId {
         instance: "0123456789abcdef".into(),
         number: 1,

@@ -121,6 +121,12 @@ async fn only_names_that_no_web_page_can_have_are_answered() {
     ] {
         for path in ["/livez", "/metrics", "/api/v1/rules"] {
             let answer = send(admin.address, &format!("GET {path} HTTP/1.1\r\n{host}\r\n")).await;
+            // What names no lock is told to scrapers and probes by any name.
+            let status = if status == 421 && !path.starts_with("/api") {
+                200
+            } else {
+                status
+            };
             assert_eq!(answer.status, status, "{path} {host:?}");
         }
     }

@@ -52,7 +52,7 @@ async fn without_a_configured_token_nothing_is_released() {
 }
 
 #[tokio::test]
-async fn a_release_tells_the_backend_who_and_why() {
+async fn a_release_names_the_lock_to_the_backend() {
     let admin = Admin::start(SECRET).await;
     let header = format!("Authorization: Bearer {SECRET}\r\n");
     let path = "/api/v1/locks/lock:a%2fb?db=2&reason=worker+died%0agone";
@@ -62,15 +62,10 @@ async fn a_release_tells_the_backend_who_and_why() {
         (200, json!({ "released": true, "held_ms": 5000 }))
     );
     let releases = admin.backend.releases();
-    assert_eq!(
-        (releases[0].database, &releases[0].key[..], &*releases[0].why),
-        (2, &b"lock:a/b"[..], r"worker died\ngone")
-    );
-    assert!(releases[0].who.starts_with("127.0.0.1:"), "{}", releases[0].who);
+    assert_eq!((releases[0].database, &releases[0].key[..]), (2, &b"lock:a/b"[..]));
 
     let absent = ask(admin.address, "DELETE", "/api/v1/locks/lock:absent", &header).await;
     assert_eq!((absent.status, &absent.json()["released"]), (404, &json!(false)));
-    assert_eq!(admin.backend.releases()[1].why, "no reason given");
     let broken = ask(admin.address, "DELETE", "/api/v1/locks/lock:broken", &header).await;
     assert_eq!(
         (broken.status, broken.json()),
@@ -92,10 +87,7 @@ async fn the_client_releases_locks() {
     let done = client::release(&address, SECRET, 4, key, "stuck & old+").await.unwrap();
     assert_eq!(done, Released::Freed { held_ms: Some(5000) });
     let release = admin.backend.releases().remove(0);
-    assert_eq!(
-        (release.database, &release.key[..], &*release.why),
-        (4, &key[..], "stuck & old+")
-    );
+    assert_eq!((release.database, &release.key[..]), (4, &key[..]));
     let by_name = format!("localhost:{}", admin.address.port());
     assert_eq!(
         client::release(&by_name, SECRET, 0, b"lock:absent", "").await.unwrap(),

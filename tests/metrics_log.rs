@@ -1,7 +1,8 @@
 //! The lines about locks: which events write one, what it says, what never stands in it, and how a flood is cut.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+mod log_sink;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use lockward::event::{
@@ -9,25 +10,11 @@ use lockward::event::{
     Renewal, RuleIndex, Time, Token, What,
 };
 use lockward::metrics::{LockLog, Metrics, TableSummary};
+use log_sink::Sink;
 use serde_json::Value;
 use uuid::Uuid;
 
 const TOKEN: &str = "6f1cd1b2-3f5a-4d0e-9b0c-8d1a2b3c4d5e";
-
-/// What was written, as the lines of a log in JSON.
-#[derive(Clone, Default)]
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 struct Scene {
     metrics: Arc<Metrics>,
@@ -54,13 +41,9 @@ impl Scene {
             .with_writer(move || writer.clone())
             .finish();
         tracing::subscriber::with_default(subscriber, || run(&self.log));
-        let bytes = sink.0.lock().unwrap().clone();
-        assert!(!String::from_utf8_lossy(&bytes).contains(TOKEN));
-        bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(parse)
-            .collect()
+        let text = sink.text();
+        assert!(!text.contains(TOKEN));
+        text.lines().map(parse).collect()
     }
 
     fn kinds(&self, what: What) -> Vec<String> {
@@ -72,8 +55,8 @@ impl Scene {
     }
 }
 
-fn parse(line: &[u8]) -> Value {
-    serde_json::from_slice(line).unwrap()
+fn parse(line: &str) -> Value {
+    serde_json::from_str(line).unwrap()
 }
 
 fn event(ms: u64, what: What) -> Event {

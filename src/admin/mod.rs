@@ -63,9 +63,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Reads a lock and its record.
     fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen>;
 
-    /// Releases whatever holds the lock: [`Done::Freed`] or [`Done::Absent`]. `who` is the address of the operator,
-    /// `why` his reason, printable and short. The future is awaited to its end, whether the operator waits or not.
-    fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done>;
+    /// Releases whatever holds the lock: [`Done::Freed`] or [`Done::Absent`]. The future is awaited to its end, whether
+    /// the operator waits or not. Who asked, and why, is logged here and not there.
+    fn force_release(&self, database: u32, key: Bytes) -> Answer<Done>;
 
     /// The rules in force.
     fn rules(&self) -> serde_json::Value;

@@ -71,19 +71,13 @@ pub(super) fn router(backend: Arc<dyn Backend>, token: String, hosts: &[String])
 
 /// Stands before every path: checks the host, bounds the time, sets the headers that every answer has.
 async fn guard(State(shared): Admin, request: Request, next: Next) -> Response {
+    // What names no lock and no client may be asked for by any name: scrapers and probes come by DNS.
+    let harmless = matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics");
     let answered = match shared.hosts.check(request.version(), request.headers()) {
-        Ok(()) => tokio::time::timeout(ANSWER_TIMEOUT, next.run(request))
+        Err(fault) if fault != HostFault::Foreign || !harmless => Err(misdirected(fault)),
+        _ => tokio::time::timeout(ANSWER_TIMEOUT, next.run(request))
             .await
             .map_err(|_| failure(StatusCode::GATEWAY_TIMEOUT, "there was no answer in time")),
-        Err(HostFault::Malformed) => {
-            let text = "the Host header is missing or malformed";
-            Err(failure(StatusCode::BAD_REQUEST, text))
-        }
-        Err(HostFault::Foreign) => {
-            let text = "this host name is not answered: call the admin address by IP, as localhost, \
-                        or by the name that stands in [admin] address";
-            Err(failure(StatusCode::MISDIRECTED_REQUEST, text))
-        }
     };
     let mut response = answered.into_response();
     response
@@ -93,6 +87,17 @@ async fn guard(State(shared): Admin, request: Request, next: Next) -> Response {
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+fn misdirected(fault: HostFault) -> Failure {
+    match fault {
+        HostFault::Malformed => failure(StatusCode::BAD_REQUEST, "the Host header is missing or malformed"),
+        HostFault::Foreign => {
+            let text = "this host name is not answered: call the admin address by IP, as localhost, \
+                        or by the name that stands in [admin] address";
+            failure(StatusCode::MISDIRECTED_REQUEST, text)
+        }
+    }
 }
 
 async fn metrics(State(shared): Admin) -> impl IntoResponse {
@@ -216,10 +221,7 @@ async fn release(shared: Arc<Shared>, peer: Peer, target: Target) -> Response {
         target.reason.trim()
     };
     let (who, why) = (peer.0.to_string(), printable(why.as_bytes()));
-    let done = shared
-        .backend
-        .force_release(target.database, target.key.clone(), who.clone(), why.clone())
-        .await;
+    let done = shared.backend.force_release(target.database, target.key.clone()).await;
     let (result, response) = match done {
         Ok(Done::Freed { held_ms }) => (
             "released".to_owned(),

@@ -37,13 +37,22 @@ impl Release {
         let token = self
             .token
             .or_else(|| config.admin.token.as_ref().map(|token| token.reveal().to_owned()));
-        let token = token.unwrap_or_default();
+        let Some(token) = token else {
+            complain(
+                "this needs the admin token that the running lockward has: give --config FILE, LOCKWARD_ADMIN__TOKEN or --token",
+            );
+            return Err(ExitCode::from(2));
+        };
+        let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let key = self.key.as_bytes();
         let shown = String::from_utf8_lossy(key).escape_debug().to_string();
         match runtime()?.block_on(client::release(&address, &token, self.db, key, &self.reason)) {
             Ok(Released::Freed { held_ms: Some(held) }) => Ok(told(&format!("{shown}: released, held for {held} ms"))),
             Ok(Released::Freed { held_ms: None }) => Ok(told(&format!("{shown}: released"))),
-            Ok(Released::Absent) => Ok(told(&format!("{shown}: there was no lock"))),
+            Ok(Released::Absent) => {
+                complain(&format!("{shown}: there is no such lock in database {}", self.db));
+                Err(ExitCode::FAILURE)
+            }
             Err(error) => {
                 complain(&format!("{shown} was not released: {error}"));
                 Err(ExitCode::FAILURE)

@@ -2,32 +2,32 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Serve, complain, runtime, say};
-use crate::config::{Config, Format, Loaded, Place};
+use crate::config::{Config, Loaded, Place};
 use crate::metrics::log;
 use crate::proxy::Proxy;
 use crate::server::EmbeddedServer;
 
+/// How often we look whether the embedded server is still there.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
 pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     let Loaded { mut config, warnings } = serve.source.load()?;
-    let format = match config.log.format {
-        Format::Text => log::Format::Text,
-        Format::Json => log::Format::Json,
-    };
-    let _log = log::init(config.log.level.word(), format).map_err(|error| failed(&error.to_string()))?;
+    let _log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    let server = if serve.with_server {
+    let mut server = if serve.with_server {
         Some(start_server(&mut config)?)
     } else {
         None
     };
     let runtime = runtime()?;
-    let outcome = runtime.block_on(serve_until_stopped(&config, server.as_ref()));
+    let outcome = runtime.block_on(serve_until_stopped(&config, server.as_mut()));
     // Whatever still waits has nobody to wait for.
     runtime.shutdown_background();
     drop(server);
@@ -47,7 +47,7 @@ fn start_server(config: &mut Config) -> Result<EmbeddedServer, ExitCode> {
     Ok(server)
 }
 
-async fn serve_until_stopped(config: &Config, server: Option<&EmbeddedServer>) -> Result<ExitCode, ExitCode> {
+async fn serve_until_stopped(config: &Config, server: Option<&mut EmbeddedServer>) -> Result<ExitCode, ExitCode> {
     let proxy = Proxy::bind(config).await.map_err(|error| failed(&error.to_string()))?;
     let stopped = stop_signals()?;
     tracing::info!(
@@ -57,30 +57,62 @@ async fn serve_until_stopped(config: &Config, server: Option<&EmbeddedServer>) -
         "lockward {} listens",
         env!("CARGO_PKG_VERSION")
     );
-    if let Some(server) = server {
-        say(&what_to_try(config, server));
+    let mut orphaned = false;
+    match server {
+        None => proxy.serve(config, stopped).await,
+        Some(server) => {
+            say(&what_to_try(config, server));
+            let stop = async {
+                tokio::select! {
+                    () = stopped => {}
+                    () = ended(server) => orphaned = true,
+                }
+            };
+            proxy.serve(config, stop).await;
+        }
     }
-    proxy.serve(config, stopped).await;
+    if let Place::Unix(path) = &config.listen.place {
+        // Left behind it would only look like somebody who listens.
+        let _ = std::fs::remove_file(path);
+    }
+    if orphaned {
+        return Err(failed(
+            "the embedded server has ended by itself, so there is nothing left to serve",
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ready at the first SIGTERM or SIGINT; the second one ends the process at once.
+/// Waits until the embedded server has ended by itself.
+async fn ended(server: &mut EmbeddedServer) {
+    while !server.has_ended() {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Ready at the first SIGTERM or SIGINT; the second one ends the process at once, with the code that signals have in a
+/// shell. SIGHUP is none of them: it would drop every client of somebody who hoped for a reload.
 fn stop_signals() -> Result<impl Future<Output = ()>, ExitCode> {
     let cannot = |error: std::io::Error| failed(&format!("cannot listen for signals: {error}"));
     let mut term = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(cannot)?;
     let first = Arc::new(tokio::sync::Notify::new());
     let told = Arc::clone(&first);
     tokio::spawn(async move {
         let mut seen = 0;
         loop {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            let code = tokio::select! {
+                _ = term.recv() => 143,
+                _ = interrupt.recv() => 130,
+                _ = hangup.recv() => {
+                    tracing::warn!("SIGHUP does nothing: this version reads its configuration only at the start");
+                    continue;
+                }
+            };
             seen += 1;
             if seen > 1 {
-                std::process::exit(130);
+                std::process::exit(code);
             }
             told.notify_one();
         }
@@ -89,6 +121,7 @@ fn stop_signals() -> Result<impl Future<Output = ()>, ExitCode> {
 }
 
 fn what_to_try(config: &Config, server: &EmbeddedServer) -> String {
+    let program = std::env::current_exe().map_or_else(|_| "lockward".to_owned(), |path| path.display().to_string());
     let at = match &config.listen.place {
         Place::Tcp(address) => format!("-h {} -p {}", address.host, address.port),
         Place::Unix(path) => format!("-s {}", path.display()),
@@ -96,13 +129,13 @@ fn what_to_try(config: &Config, server: &EmbeddedServer) -> String {
     format!(
         "\n\
          lockward serves on {} in front of a server of its own ({}).\n\
-         Try, in another terminal:\n\
+         Try, in another terminal, with redis-cli or any other client:\n\
          \n\
          \u{20}   redis-cli {at} PING\n\
          \u{20}   redis-cli {at} SET lock:a 1 NX EX 30\n\
          \u{20}   redis-cli {at} LOCKWARD WHOAMI\n\
          \u{20}   curl http://{}/metrics\n\
-         \u{20}   lockward demo\n\
+         \u{20}   {program} demo\n\
          \n\
          The server itself, past lockward: redis-cli -s {}\n\
          Ctrl-C ends both.",

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All faults are collected, so that one run shows them all. What this does not do: open a socket, watch the file, or
-//! touch the settings in force; a reload loads a second [`Config`] and takes from it what can change.
+//! touch the settings in force.
 
 mod address;
 pub mod check;
@@ -31,7 +31,7 @@ pub use check::describe;
 pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
 
-use crate::lock::rule::{Rule, Rules};
+use crate::lock::rule::Rule;
 
 /// The documented default, which runs when no file is given.
 pub const BUILT_IN: &str = include_str!("../../config.toml");
@@ -204,11 +204,6 @@ impl Config {
             }),
             false => Err(ConfigErrors::new(path, faults)),
         }
-    }
-
-    /// The rules, compiled.
-    pub fn compiled_rules(&self) -> Rules {
-        Rules::new(self.rules.clone(), self.records.prefix.as_bytes())
     }
 }
 

@@ -141,7 +141,7 @@ pub struct Grant {
     pub ttl_injected: bool,
     /// `max_ttl` cut the TTL.
     pub ttl_reduced: bool,
-    /// Somebody else still owes a release on this lock: two may be at work.
+    /// The last holder, somebody else, never released it: two may be at work. Said once for each lease that ran out.
     pub overlap: bool,
 }
 

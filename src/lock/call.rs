@@ -16,7 +16,7 @@ use super::rule::Rule;
 use super::script::Script;
 use crate::command::Idiom;
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token};
-use crate::resp::{Args, encode};
+use crate::resp::{Args, encode, texts};
 
 /// One lock key of a command, with what the rule says about the caller.
 #[derive(Clone, Debug)]
@@ -70,6 +70,8 @@ pub enum Plan {
     SelfChecked(Vec<Subject>),
     /// A script in its place.
     Call(Box<Call>),
+    /// An error of ours in its place.
+    Refuse(&'static str),
 }
 
 /// How a script is named in the request.
@@ -114,6 +116,14 @@ enum Piece {
     Argument(usize),
 }
 
+/// Lua passes at most some 8,000 values to one call (`LUAI_MAXCSTACK` of Lua 5.1), and a script adds a few.
+const MOST_ARGUMENTS: usize = 7_900;
+
+/// Whether the script does the command in pieces, so that any number of arguments will do.
+fn is_cut_up(meaning: &Meaning) -> bool {
+    matches!(meaning, Meaning::Release | Meaning::ManyWritten { .. })
+}
+
 /// Decides what to send for a command on the lock keys `subjects` (those under an enforce rule, in argument order, a
 /// key that is named twice given twice).
 pub fn plan(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Plan {
@@ -121,6 +131,7 @@ pub fn plan(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>
     match meaning {
         Meaning::Other => Plan::Forward,
         Meaning::SelfChecked => Plan::SelfChecked(subjects),
+        _ if request.args.len() > MOST_ARGUMENTS && !is_cut_up(&meaning) => Plan::Refuse(texts::TOO_MANY_ARGUMENTS),
         _ => {
             let acquires = matches!(
                 meaning,

@@ -1,5 +1,5 @@
-//! What a server has and asks for: newer lock commands, a login. Plain values: lockward's own connection asks the server, by name and
-//! by probe, never by version (Valkey 9 says `redis_version:7.2.4`). Decides nothing.
+//! What a server has and asks for: newer lock commands, a login. Plain values: lockward's own connection asks the
+//! server, by name and by probe, never by version (Valkey 9 says `redis_version:7.2.4`). Decides nothing.
 
 /// The newer commands that clients use for locks, as one server has them. `false` also means 'could not be found out'.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -159,12 +159,25 @@ impl Observatory {
             self.locks.retain(|_, followed| followed.model.lease.is_some());
         }
         if self.holders.len() > MOST_LOCKS {
-            let locks = self.locks.values();
-            self.holders = locks
-                .filter_map(|followed| followed.model.holder())
-                .map(|h| h.connection.clone())
-                .collect();
+            self.forget_holders();
         }
+    }
+
+    /// A connection was granted a lease. Of one that ended, but was not closed by its client, nobody tells: those who
+    /// hold nothing any more are forgotten now and then.
+    fn note_holder(&mut self, connection: &ConnectionId) {
+        self.holders.insert(connection.clone());
+        if self.holders.len() > 2 * MOST_LOCKS {
+            self.forget_holders();
+        }
+    }
+
+    fn forget_holders(&mut self) {
+        let locks = self.locks.values();
+        self.holders = locks
+            .filter_map(|followed| followed.model.holder())
+            .map(|holder| holder.connection.clone())
+            .collect();
     }
 }
 

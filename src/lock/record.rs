@@ -49,46 +49,11 @@ pub fn fence_name(prefix: &str, key: &[u8]) -> Bytes {
     name.into()
 }
 
-/// Whether `key` is the name of a lease record or of a fence key. Other names that begin with the prefix are not.
-pub fn is_record(prefix: &str, key: &[u8]) -> bool {
-    let Some(rest) = key.strip_prefix(prefix.as_bytes()) else {
-        return false;
-    };
-    match rest.first() {
-        None => false,
-        Some(b'{') => is_braced(rest),
-        Some(b':') => matches!(rest.get(1), Some(b'{' | b':')) && hash_tag(rest).is_some(),
-        Some(_) => hash_tag(rest).is_some(),
-    }
-}
-
 /// The cluster slot of a key: CRC16 (XMODEM) of its hash tag or of all of it.
 ///
 /// Redis documentation, "Redis cluster specification", key distribution model and hash tags.
-pub fn slot(key: &[u8]) -> usize {
+fn slot(key: &[u8]) -> usize {
     usize::from(crc16(hash_tag(key).unwrap_or(key))) % SLOTS
-}
-
-/// `rest`, which begins with a brace, as `{key}`, `{tag}:key` or `{tag}=`.
-fn is_braced(rest: &[u8]) -> bool {
-    let Some(inside) = hash_tag(rest) else { return false };
-    let behind = rest.get(inside.len() + 2..).unwrap_or_default();
-    match behind.split_first() {
-        None => !has_brace(inside),
-        Some((b'=', [])) => is_short_tag(inside),
-        Some((b':', key)) => {
-            (key.is_empty() || has_brace(key))
-                && hash_tag(key).is_none()
-                && is_short_tag(inside)
-                && slot(key) == slot(inside)
-        }
-        Some(_) => false,
-    }
-}
-
-/// Whether `tag` is the fixed short tag of its slot.
-fn is_short_tag(tag: &[u8]) -> bool {
-    TAGS.get(slot(tag)).is_some_and(|fixed| trimmed(fixed) == tag)
 }
 
 fn has_brace(key: &[u8]) -> bool {
@@ -199,27 +164,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn names_that_only_look_alike_are_no_records() {
-        for key in [
-            "lockward:",
-            "lockward:config",
-            "lockward:{}",
-            "lockward:{a}b",
-            "lockward:{lock:a}=",
-            "lock:a",
-        ] {
-            assert!(!is_record("lockward:", key.as_bytes()), "{key}");
-        }
-        assert!(is_record("lockward:", &fence_name("lockward:", b"lock:a")));
-    }
-
     proptest! {
         #[test]
-        fn a_record_is_in_its_locks_slot_and_known_as_one(key in "[a:{}=]{0,8}", other in "[a:{}=]{0,8}") {
+        fn a_record_is_in_its_locks_slot_and_no_other_locks(key in "[a:{}=]{0,8}", other in "[a:{}=]{0,8}") {
             let record = record_name("lockward:", key.as_bytes());
             prop_assert_eq!(slot(&record), slot(key.as_bytes()));
-            prop_assert!(is_record("lockward:", &record));
             prop_assert_eq!(record == record_name("lockward:", other.as_bytes()), key == other);
             prop_assert_ne!(record, fence_name("lockward:", other.as_bytes()));
         }

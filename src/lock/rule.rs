@@ -112,19 +112,6 @@ impl Rule {
     }
 }
 
-/// What a key is to the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A lock, by this rule (enforce or observe).
-    Lock(RuleIndex),
-    /// No lock: the first rule that matches is this one, and its mode is off.
-    Off(RuleIndex),
-    /// Begins with the record prefix: a lease record or a fencing clock, whatever the rules say.
-    Record,
-    /// No rule matches.
-    Plain,
-}
-
 /// The rules of one configuration in their order, compiled.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -137,7 +124,6 @@ pub struct Rules {
     /// For each first byte of a key: where in `patterns` the first one stands that can match. The length: none.
     begin: Box<[usize; 256]>,
     enforce: bool,
-    observe: bool,
 }
 
 impl Rules {
@@ -156,8 +142,7 @@ impl Rules {
             let first = patterns.iter().position(|(glob, _)| glob.may_begin_with(byte as u8));
             first.unwrap_or(patterns.len())
         });
-        let any = |mode| list.iter().any(|rule| rule.mode == mode);
-        let (enforce, observe) = (any(Mode::Enforce), any(Mode::Observe));
+        let enforce = list.iter().any(|rule| rule.mode == Mode::Enforce);
         let off = Rule {
             mode: Mode::Off,
             ..Rule::new("")
@@ -169,7 +154,6 @@ impl Rules {
             patterns,
             begin: Box::new(begin),
             enforce,
-            observe,
         }
     }
 
@@ -178,18 +162,6 @@ impl Rules {
         match self.first_match(key)? {
             (index, rule) if rule.mode != Mode::Off && !self.is_record(key) => Some(index),
             _ => None,
-        }
-    }
-
-    /// What this key is, with the difference between no rule, a rule that is off, and a record.
-    pub fn classify(&self, key: &[u8]) -> Found {
-        if self.is_record(key) {
-            return Found::Record;
-        }
-        match self.first_match(key) {
-            Some((index, rule)) if rule.mode == Mode::Off => Found::Off(index),
-            Some((index, _)) => Found::Lock(index),
-            None => Found::Plain,
         }
     }
 
@@ -209,19 +181,9 @@ impl Rules {
         key.starts_with(&self.prefix)
     }
 
-    /// What the names of lease records begin with.
-    pub fn prefix(&self) -> &[u8] {
-        &self.prefix
-    }
-
     /// Whether a rule has mode enforce.
     pub fn any_enforce(&self) -> bool {
         self.enforce
-    }
-
-    /// Whether a rule has mode observe.
-    pub fn any_observe(&self) -> bool {
-        self.observe
     }
 
     fn first_match(&self, key: &[u8]) -> Option<(RuleIndex, &Rule)> {

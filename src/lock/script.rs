@@ -219,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn a_client_is_told_every_permission_that_the_scripts_need() {
+        let text = texts::noperm(b"NOPERM this user has no permissions", "locks:");
+        let named = |word: &str| text.split([' ', '(', ')']).any(|other| other == word);
+        for command in COMMANDS {
+            let permission = format!("+{}", command.to_ascii_lowercase());
+            assert!(named(&permission), "{permission} is missing: {text}");
+        }
+        assert!(named("%RW~locks:*"), "{text}");
+    }
+
+    #[test]
     fn the_common_scripts_are_small() {
         for (script, most) in [
             (Script::Acquire, 6000),

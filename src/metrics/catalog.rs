@@ -98,7 +98,7 @@ pub(super) const CATALOG: [Metric; 30] = [
     ),
     counter(
         LOCK_OVERLAPS,
-        "Acquires granted while somebody else still owed a release: two may have been at work.",
+        "Acquires of a lock whose last holder, somebody else, never released it: two may have been at work.",
     ),
     histogram(LOCK_HOLD, "Time from acquire to the end of the lease."),
     histogram(

@@ -9,7 +9,7 @@ pub enum LogKind {
     Stuck,
     /// A release came after its lease had expired.
     Overrun,
-    /// A lock was granted while somebody else still owed a release.
+    /// A lock was granted whose last holder, somebody else, never released it.
     Overlap,
     /// Renewal found its lease gone.
     LeaseLost,
@@ -78,13 +78,13 @@ impl LogKind {
     /// The sentence of the line.
     pub(super) fn sentence(self) -> &'static str {
         match self {
-            LogKind::Refusal => "an operation on a lock was refused",
+            LogKind::Refusal => "an operation on a lock was refused (observed: would have been)",
             LogKind::Stuck => {
                 "a release of a lock without TTL was refused, so the lock stays until somebody acts: \
                  release it with `lockward release KEY`, and set `default_ttl` or another `owner` in its rule"
             }
             LogKind::Overrun => "a holder overran its lease: its release came after the expiry",
-            LogKind::Overlap => "a lock was granted while another owner still owes a release: two may be at work",
+            LogKind::Overlap => "a lock was granted whose last holder never released it: two may be at work",
             LogKind::LeaseLost => "a lease that was being renewed is lost",
             LogKind::RenewalCapped => "renewal of a lease ended at max_hold: it ends by its TTL",
             LogKind::TtlInjected => "a lock acquired without TTL was given default_ttl",

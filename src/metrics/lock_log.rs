@@ -195,6 +195,7 @@ fn write(kind: LogKind, rule: &str, event: &Event, details: &Details) {
 
 fn tell_dropped(kind: LogKind, dropped: u64) {
     if dropped > 0 {
-        tracing::warn!(target: "lockward::lock", kind = kind.word(), dropped, "{dropped} lines of this kind were dropped");
+        let kind = kind.word();
+        tracing::warn!(target: "lockward::lock", kind, dropped, "{dropped} lines of this kind were dropped");
     }
 }

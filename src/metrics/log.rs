@@ -9,15 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
-/// How lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object in each line.
-    Json,
-}
+use crate::config::Format;
 
 /// Why logging could not be set up or changed.
 #[derive(Debug, Error)]

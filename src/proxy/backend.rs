@@ -12,7 +12,7 @@ use crate::lock::chore::{Chore, Done, Seen, Task};
 use crate::lock::rule::{Mode, Rule};
 
 /// The admin side's powers.
-pub struct Admin(pub Arc<Shared>);
+pub(super) struct Admin(pub Arc<Shared>);
 
 impl Backend for Admin {
     fn ready(&self) -> Result<(), String> {
@@ -59,7 +59,7 @@ impl Backend for Admin {
         })
     }
 
-    fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done> {
+    fn force_release(&self, database: u32, key: Bytes) -> Answer<Done> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let before = shared
@@ -79,7 +79,6 @@ impl Backend for Admin {
             if let (Done::Freed { held_ms }, Ok(Done::Seen(seen))) = (&done, before) {
                 forced(&shared, database, key, &seen, *held_ms);
             }
-            tracing::warn!(who, why, ?done, "a lock was released by force");
             Ok(done)
         })
     }

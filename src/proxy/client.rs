@@ -41,7 +41,7 @@ thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK].into_boxed_slice());
 }
 
-/// One socket and what is to be written to it has an end; which?
+/// How far a buffer was written out.
 enum Moved {
     /// Nothing, or everything that there was.
     Done,
@@ -52,7 +52,7 @@ enum Moved {
 }
 
 /// Serves one client until it or its server is gone.
-pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: ConnectionId) {
+pub(super) async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: ConnectionId) {
     let upstream = match Stream::connect(&shared.upstream, shared.connect_timeout).await {
         Ok(stream) => stream,
         Err(error) => {
@@ -67,6 +67,9 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
         tracing::debug!(%error, "no keep-alive for the server");
     }
     let peer = super::peer::of(&downstream);
+    let from = downstream
+        .peer_address()
+        .map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
     let session = Session::new(shared.policy.load_full(), connection.clone(), peer);
     let mut client = Client {
         shared,
@@ -74,7 +77,7 @@ pub async fn serve(shared: Arc<Shared>, mut downstream: Stream, connection: Conn
         downstream,
         upstream: Some(upstream),
     };
-    client.shared.opened(&client.session);
+    client.shared.opened(&client.session, &from);
     client.run().await;
     let closing = if client.session.was_ended_by_client() {
         Closing::ByClient

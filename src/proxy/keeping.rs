@@ -7,14 +7,16 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::shared::Shared;
+use crate::event::What;
 use crate::lock::chore::{Chore, Done};
 use crate::lock::keeper::Failed;
+use crate::metrics::printable;
 
 /// How long the task sleeps at most; log lines that were dropped are told about so often.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Runs until the process ends.
-pub async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     let mut under_way: JoinSet<(Chore, Option<Done>)> = JoinSet::new();
     loop {
         tick(&shared, &mut under_way);
@@ -41,13 +43,19 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     shared.log.settle(shared.now());
     for event in &events {
         shared.show(event);
+        if let What::Release(_) = event.what {
+            // Nobody asked for it, so somebody may wonder where the lock went.
+            let (key, owner) = (printable(&event.key), &event.owner);
+            tracing::info!(key, %owner, database = event.database, "a lock was released: its owner has disconnected");
+        }
     }
     for chore in chores {
         let own = shared.own.clone();
         under_way.spawn(async move {
             let done = own.chore(chore.clone()).await;
             if let Err(error) = &done {
-                tracing::debug!(%error, "a chore was not done");
+                let (database, key, task) = (chore.database, printable(&chore.key), &chore.task);
+                tracing::debug!(%error, database, key, ?task, "a chore was not done");
             }
             (chore, done.ok())
         });

@@ -22,7 +22,7 @@ use crate::resp::{encode, texts};
 const OUT_OF_FILES: Duration = Duration::from_millis(100);
 
 /// A bound listener.
-pub enum Listener {
+pub(super) enum Listener {
     /// On TCP.
     Tcp(TcpListener),
     /// On a unix socket.
@@ -31,7 +31,7 @@ pub enum Listener {
 
 /// Limits of the accepting side.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(super) struct Limits {
     /// When the system looks for dead peers; `None`: never.
     pub keep_alive: Option<Duration>,
     /// More are turned away, as the server does it.
@@ -43,7 +43,7 @@ impl Listener {
     ///
     /// # Errors
     /// What the system says.
-    pub async fn bind(place: &Place) -> io::Result<Listener> {
+    pub(super) async fn bind(place: &Place) -> io::Result<Listener> {
         match place {
             Place::Tcp(address) => TcpListener::bind((address.host.as_str(), address.port))
                 .await
@@ -56,7 +56,7 @@ impl Listener {
     }
 
     /// The TCP port that was bound.
-    pub fn port(&self) -> Option<u16> {
+    pub(super) fn port(&self) -> Option<u16> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
             Listener::Unix(_) => None,
@@ -86,7 +86,7 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Takes clients until a drain is asked for, then waits for those that are there.
-pub async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>) {
+pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>) {
     let mut clients = JoinSet::new();
     let mut draining = shared.draining.clone();
     loop {

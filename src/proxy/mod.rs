@@ -12,26 +12,19 @@ mod stream;
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use crate::admin;
-use crate::command;
 use crate::config::Config;
-use crate::event::Token;
 use crate::lock::features::Features;
-use crate::lock::keeper::{self, Keeper};
-use crate::metrics::LockLog;
-use crate::metrics::Metrics;
-use crate::session::Policy;
 use listener::Listener;
 use own::Handle;
-use shared::{Parts, Shared};
+use shared::Shared;
 
 /// How long clients get to come to a command boundary once a drain was asked for.
 pub const DRAIN: Duration = Duration::from_secs(5);
@@ -88,25 +81,7 @@ impl Proxy {
                 source,
             })?;
         let (drain, draining) = watch::channel(false);
-        let metrics = metrics(config);
-        let shared = Arc::new(Shared::new(Parts {
-            policy: Arc::new(policy(config, Features::default())),
-            log: LockLog::new(&rule_names(config), Arc::clone(&metrics)),
-            metrics,
-            own: own(config),
-            upstream: config.upstream.server.place.clone(),
-            connect_timeout: config.upstream.connect_timeout,
-            draining,
-            keeper: Keeper::new(&config.rules, keeper::Limits::default()),
-            instance: Uuid::new_v4()
-                .simple()
-                .to_string()
-                .chars()
-                .take(16)
-                .collect::<String>()
-                .into(),
-            started: Instant::now(),
-        }));
+        let shared = Arc::new(Shared::new(config, draining));
         let limits = listener::Limits {
             keep_alive: config.listen.tcp_keepalive,
             max_connections: config.listen.max_connections,
@@ -147,8 +122,11 @@ impl Proxy {
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
         let following = tokio::spawn(follow_server(Arc::clone(&shared)));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
-        let mut ending = shared.draining.clone();
-        let until_ended = async move { listener::drain_begins(&mut ending).await };
+        // The admin side answers until the last client is gone: a drain is not the end of life.
+        let (over, ended) = oneshot::channel::<()>();
+        let until_ended = async move {
+            let _ = ended.await;
+        };
         let backend = Arc::new(backend::Admin(Arc::clone(&shared)));
         let admin = tokio::spawn(admin::serve(admin, backend, token, vec![admin_host], until_ended));
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
@@ -165,29 +143,10 @@ impl Proxy {
                 "closing clients that came to no command boundary"
             );
         }
+        drop(over);
         let _ = admin.await;
         following.abort();
         keeping.abort();
-    }
-}
-
-fn rule_names(config: &Config) -> Vec<Arc<str>> {
-    config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect()
-}
-
-fn metrics(config: &Config) -> Arc<Metrics> {
-    let commands: Vec<&'static str> = (0..command::count())
-        .map(|id| command::name(command::CommandId(id as u16)))
-        .collect();
-    Arc::new(Metrics::new(&rule_names(config), &commands))
-}
-
-fn policy(config: &Config, features: Features) -> Policy {
-    Policy {
-        rules: config.compiled_rules(),
-        prefix: config.records.prefix.as_str().into(),
-        features,
-        mint: Arc::new(|| Token(Uuid::new_v4())),
     }
 }
 
@@ -217,13 +176,25 @@ fn features(state: &own::State) -> Features {
 /// Notes whether the server is there and what it can do, at each connect anew.
 async fn follow_server(shared: Arc<Shared>) {
     let mut state = shared.own.state();
+    // Said once and not at each try.
+    let mut said = String::new();
     loop {
         let (up, features) = {
             let seen = state.borrow_and_update();
             match (&seen.error, seen.up) {
-                (_, true) => tracing::info!(version = %seen.version, "the server is reachable"),
-                (Some(error), false) => tracing::warn!(%error, "the server is not reachable"),
-                (None, false) => {}
+                (_, true) => {
+                    said.clear();
+                    tracing::info!(version = %seen.version, "the server is reachable");
+                }
+                (Some(error), false) if *error != said => {
+                    said.clone_from(error);
+                    if features(&seen).login {
+                        tracing::warn!(%error, "the server refuses lockward's own login: set user and password in upstream.url");
+                    } else {
+                        tracing::warn!(%error, "the server is not reachable");
+                    }
+                }
+                (_, false) => {}
             }
             (seen.up, features(&seen))
         };

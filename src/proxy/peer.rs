@@ -7,7 +7,7 @@ use super::stream::Stream;
 use crate::session::Peer;
 
 /// Reads what the socket tells of the client.
-pub fn of(stream: &Stream) -> Peer {
+pub(super) fn of(stream: &Stream) -> Peer {
     match stream {
         Stream::Tcp(_) => Peer {
             address: stream.peer_address().map(|address| address.ip()),

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio::sync::{Notify, watch};
+use uuid::Uuid;
 
 use super::own::Handle;
-use crate::config::Place;
-use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, What};
+use crate::command::{self, CommandId};
+use crate::config::{Config, Place};
+use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
-use crate::lock::keeper::{Closing, Keeper, Summary};
+use crate::lock::keeper::{Closing, Keeper, Limits, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
@@ -21,7 +23,7 @@ use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
-pub struct Shared {
+pub(super) struct Shared {
     /// What sessions go by.
     pub policy: ArcSwap<Policy>,
     /// The metrics.
@@ -40,55 +42,46 @@ pub struct Shared {
     pub chores: Notify,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
-    /// Which of an owner's connections are open: needed to tell the last one of an observed owner.
+    /// The clients that are connected, by their number.
     clients: DashMap<u64, ConnectionId>,
     started: Instant,
     instance: Arc<str>,
     next: AtomicU64,
 }
 
-/// What [`Shared`] is made of.
-pub struct Parts {
-    pub policy: Arc<Policy>,
-    pub metrics: Arc<Metrics>,
-    pub log: LockLog,
-    pub own: Handle,
-    pub upstream: Place,
-    pub connect_timeout: Duration,
-    pub draining: watch::Receiver<bool>,
-    pub keeper: Keeper,
-    /// 16 hex digits drawn for this process.
-    pub instance: Arc<str>,
-    pub started: Instant,
-}
-
 impl Shared {
-    pub fn new(parts: Parts) -> Self {
+    /// What the configuration says, and this process' own name. Begins to connect to the server.
+    pub(super) fn new(config: &Config, draining: watch::Receiver<bool>) -> Self {
+        let rules: Vec<Arc<str>> = config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let metrics = Arc::new(Metrics::new(&rules, &commands()));
+        // 16 hex digits: enough that no two proxies of one server share a name.
+        let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
+        let mint = || Token(Uuid::new_v4());
         Shared {
-            policy: ArcSwap::new(parts.policy),
-            metrics: parts.metrics,
-            log: parts.log,
-            own: parts.own,
-            upstream: parts.upstream,
-            connect_timeout: parts.connect_timeout,
-            draining: parts.draining,
+            policy: ArcSwap::from_pointee(Policy::new(config.rules.clone(), &config.records.prefix, mint)),
+            log: LockLog::new(&rules, Arc::clone(&metrics)),
+            metrics,
+            own: super::own(config),
+            upstream: config.upstream.server.place.clone(),
+            connect_timeout: config.upstream.connect_timeout,
+            draining,
             chores: Notify::new(),
-            keeper: Mutex::new(parts.keeper),
+            keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: DashMap::new(),
-            started: parts.started,
-            instance: parts.instance,
+            started: Instant::now(),
+            instance: instance.into(),
             next: AtomicU64::new(1),
         }
     }
 
     /// Microseconds since the process began.
-    pub fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
     /// The name of a new connection.
-    pub fn connection(&self) -> ConnectionId {
+    pub(super) fn connection(&self) -> ConnectionId {
         ConnectionId {
             instance: Arc::clone(&self.instance),
             number: self.next.fetch_add(1, Ordering::Relaxed),
@@ -96,12 +89,12 @@ impl Shared {
     }
 
     /// How many clients are connected.
-    pub fn clients(&self) -> usize {
+    pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
 
     /// The keeper. Held for a moment, never across an await. A panic elsewhere leaves it usable: it proves nothing.
-    pub fn keeper(&self) -> MutexGuard<'_, Keeper> {
+    pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +102,8 @@ impl Shared {
         self.observatory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn opened(&self, session: &Session) {
+    pub(super) fn opened(&self, session: &Session, from: &str) {
+        tracing::debug!(connection = %session.connection(), from, "a client connected");
         self.clients
             .insert(session.connection().number, session.connection().clone());
         self.metrics.opened(Side::Downstream);
@@ -240,18 +234,25 @@ impl Shared {
     }
 
     /// Shows an event to metrics and log.
-    pub fn show(&self, event: &Event) {
+    pub(super) fn show(&self, event: &Event) {
         self.metrics.event(event);
         self.log.event(event);
     }
 
     /// The gauges of the lock table.
-    pub fn table(&self) -> TableSummary {
+    pub(super) fn table(&self) -> TableSummary {
         let summary = self.keeper().summary(self.now());
         TableSummary {
             rules: summary.iter().map(rule_summary).collect(),
         }
     }
+}
+
+/// The names of the commands, by their numbers.
+fn commands() -> Vec<&'static str> {
+    (0..command::count())
+        .map(|id| command::name(CommandId(id as u16)))
+        .collect()
 }
 
 fn rule_summary(summary: &Summary) -> RuleSummary {

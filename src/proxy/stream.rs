@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// One connection.
 #[derive(Debug)]
-pub enum Stream {
+pub(super) enum Stream {
     /// Over TCP.
     Tcp(TcpStream),
     /// Over a unix socket.
@@ -27,7 +27,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says, or `TimedOut`.
-    pub async fn connect(place: &Place, limit: Duration) -> io::Result<Stream> {
+    pub(super) async fn connect(place: &Place, limit: Duration) -> io::Result<Stream> {
         let connecting = async {
             match place {
                 Place::Tcp(address) => {
@@ -50,7 +50,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says.
-    pub fn keep_alive(&self, idle: Duration) -> io::Result<()> {
+    pub(super) fn keep_alive(&self, idle: Duration) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => {
                 let (idle, probe) = (idle.max(SECOND), (idle / 4).max(SECOND));
@@ -65,7 +65,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says.
-    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+    pub(super) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         match self {
             Stream::Tcp(stream) => stream.ready(interest).await,
             Stream::Unix(stream) => stream.ready(interest).await,
@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// Whether the other side sends no more, though what it sent may not be read yet. Does not wait.
-    pub async fn is_hung_up(&self) -> bool {
+    pub(super) async fn is_hung_up(&self) -> bool {
         tokio::select! {
             biased;
             ready = self.ready(Interest::READABLE) => ready.map_or(true, |ready| ready.is_read_closed()),
@@ -85,7 +85,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says.
-    pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_read(into),
             Stream::Unix(stream) => stream.try_read(into),
@@ -96,7 +96,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says.
-    pub fn try_write(&self, from: &[u8]) -> io::Result<usize> {
+    pub(super) fn try_write(&self, from: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_write(from),
             Stream::Unix(stream) => stream.try_write(from),
@@ -104,7 +104,7 @@ impl Stream {
     }
 
     /// Sends no more; the other side reads end of stream behind what was written.
-    pub async fn half_close(&mut self) {
+    pub(super) async fn half_close(&mut self) {
         // The peer may be gone already; there is nobody left to tell.
         let _ = match self {
             Stream::Tcp(stream) => stream.shutdown().await,
@@ -113,7 +113,7 @@ impl Stream {
     }
 
     /// The other end's address, over TCP.
-    pub fn peer_address(&self) -> Option<SocketAddr> {
+    pub(super) fn peer_address(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
             Stream::Unix(_) => None,

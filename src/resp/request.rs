@@ -189,8 +189,7 @@ impl RequestScanner {
         self.inline
     }
 
-    /// Whether the complete request is an inline one that servers read differently. Sent on as an array of the arguments
-    /// it has one reading only.
+    /// Whether the complete request is an inline one that servers read differently; as an array it has one reading.
     pub fn ambiguous(&self) -> bool {
         self.ambiguous
     }
@@ -396,7 +395,6 @@ impl RequestScanner {
     }
 
     #[cfg(not(test))]
-    #[inline(always)]
     fn examine(&mut self, _bytes: usize) {}
 }
 

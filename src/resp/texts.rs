@@ -15,6 +15,8 @@ pub const LISTING_TOO_LONG: &str =
     "LOCKWARD the list of keys is too long to be filtered; use SCAN with a smaller COUNT";
 /// What the server itself says to `CLIENT MAINT_NOTIFICATIONS` where it does not know it: clients then go on without.
 pub const MAINT_NOTIFICATIONS: &str = "ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.";
+/// A command that names a lock among thousands of keys, and that no script can do in pieces.
+pub const TOO_MANY_ARGUMENTS: &str = "LOCKWARD too many arguments for a command that writes or removes a lock";
 /// As the server says it to a client that has not logged in.
 pub const NOAUTH: &str = "NOAUTH Authentication required.";
 /// As Redis says it when its own limit is reached.
@@ -37,12 +39,13 @@ pub fn upstream_unreachable(place: &str, why: &str) -> String {
     format!("UPSTREAM cannot reach the server at {place}: {why}")
 }
 
-/// The client's ACL user may not run the lock scripts. `said` is the server's own error line.
-pub fn noperm(said: &[u8]) -> String {
+/// The client's ACL user may not run the lock scripts. `said` is the server's own error line, `prefix` what the names of
+/// lease records begin with.
+pub fn noperm(said: &[u8], prefix: &str) -> String {
     let said = String::from_utf8_lossy(said.strip_prefix(b"NOPERM ").unwrap_or(said));
     format!(
         "NOPERM lockward runs lock commands as scripts under the client's own user; besides its commands grant it \
          +eval +evalsha +del +exists +hdel +hgetall +hset +persist +pexpire +pexpireat +pexpiretime +pttl +time (with \
-         fencing also +get +set) and the records among its keys (%RW~lockward:*). The server said: {said}"
+         fencing also +get +set) and the records among its keys (%RW~{prefix}*). The server said: {said}"
     )
 }

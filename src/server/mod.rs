@@ -140,14 +140,14 @@ impl EmbeddedServer {
         &self.socket
     }
 
-    /// The server as an `[upstream] url`.
-    pub fn url(&self) -> String {
-        format!("redis+unix://{}", self.socket.display())
-    }
-
     /// The program that runs.
     pub fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.watcher.try_wait(), Ok(None))
     }
 
     fn wait_until_ready(&mut self) -> Result<(), ServerError> {
@@ -156,7 +156,7 @@ impl EmbeddedServer {
             if answers_ping(&self.socket) {
                 return Ok(());
             }
-            if !matches!(self.watcher.try_wait(), Ok(None)) {
+            if self.has_ended() {
                 return Err(ServerError::Ended {
                     program: self.program.clone(),
                     last_words: self.last_words(),

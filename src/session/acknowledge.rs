@@ -5,6 +5,7 @@ use super::Session;
 use super::pending::{Expect, Special};
 use crate::command::Channels;
 use crate::resp::frame;
+use crate::resp::number::integer;
 
 /// How many channels, patterns and shard channels are subscribed.
 #[derive(Default)]
@@ -103,7 +104,7 @@ fn read(frame: &[u8]) -> Option<Acknowledged> {
     let mut elements = frame::elements(frame)?;
     let word = frame::bulk(elements.next()?)?;
     elements.next()?;
-    let total = std::str::from_utf8(frame::bulk(elements.next()?)?).ok()?.parse().ok()?;
+    let total = u64::try_from(integer(frame::bulk(elements.next()?)?)?).ok()?;
     let channels = match word.first() {
         Some(b'p') => Channels::Pattern,
         Some(b's') if word.starts_with(b"ss") || word.starts_with(b"sunsub") => Channels::Shard,

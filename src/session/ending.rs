@@ -187,7 +187,7 @@ impl Session {
         self.stage = Stage::Draining;
     }
 
-    /// Takes a moment that lies behind everything sent so far, for the metrics.
+    /// The time of the youngest request begins now, for the metrics.
     pub(super) fn stamp_youngest(&mut self, now: Time) {
         if let Some(youngest) = self.pending.youngest_mut() {
             youngest.received = now;

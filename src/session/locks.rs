@@ -22,29 +22,24 @@ impl Session {
         let Some(mode) = self.strictest(row, request) else {
             return self.forward(request, false);
         };
+        let keys: Vec<usize> = command::keys(row, request.args).collect();
+        let Some(spelled) = spelled(row, request, &keys) else {
+            return self.forward(request, false);
+        };
         if mode == Mode::Observe {
             let subjects = self.subjects(row, request, mode);
-            return self.observe(row, request, subjects);
+            let observation = observe::observe(&spelled, subjects, &self.context());
+            return self.observed(request, observation);
         }
         if let Some(taken) = self.first_of_all(request) {
             return taken;
         }
         let subjects = self.subjects(row, request, mode);
-        let Role::Lock(idiom) = row.role else {
-            return self.forward(request, false);
-        };
-        let keys: Vec<usize> = command::keys(row, request.args).collect();
-        let target = command::target(row, request.args);
-        let spelled = call::Request {
-            idiom,
-            args: request.args,
-            keys: &keys,
-            target,
-        };
         match call::plan(&spelled, subjects, &self.context()) {
             Plan::Forward => self.forward(request, false),
             Plan::SelfChecked(subjects) => self.self_checked(request, subjects),
             Plan::Call(call) => self.call(request, call),
+            Plan::Refuse(text) => self.refuse(request, text),
         }
     }
 
@@ -182,22 +177,6 @@ impl Session {
         Taken::Yes
     }
 
-    fn observe(&mut self, row: &Row, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
-        let Role::Lock(idiom) = row.role else {
-            return self.forward(request, false);
-        };
-        let keys: Vec<usize> = command::keys(row, request.args).collect();
-        let target = command::target(row, request.args);
-        let spelled = call::Request {
-            idiom,
-            args: request.args,
-            keys: &keys,
-            target,
-        };
-        let observation = observe::observe(&spelled, subjects, &self.context());
-        self.observed(request, observation)
-    }
-
     fn observed(&mut self, request: &Request<'_>, observation: Option<Box<Observation>>) -> Taken {
         let Some(observation) = observation else {
             return self.forward(request, false);
@@ -226,6 +205,17 @@ impl Session {
             self.events.push(Witnessed { event, bound });
         }
     }
+}
+
+/// The request as the lock module reads it; `None` if its command is no lock operation.
+fn spelled<'r>(row: &Row, request: &Request<'r>, keys: &'r [usize]) -> Option<call::Request<'r>> {
+    let Role::Lock(idiom) = row.role else { return None };
+    Some(call::Request {
+        idiom,
+        args: request.args,
+        keys,
+        target: command::target(row, request.args),
+    })
 }
 
 /// The same call again, with the script's text in place of its hash. `sent` is what [`Session::call`] sent.

@@ -32,6 +32,16 @@ impl fmt::Debug for Policy {
 }
 
 impl Policy {
+    /// A policy for a server of which nothing is known yet. `prefix` is what the names of lease records begin with.
+    pub fn new(rules: Vec<Rule>, prefix: &str, mint: impl Fn() -> Token + Send + Sync + 'static) -> Policy {
+        Policy {
+            rules: Rules::new(rules, prefix.as_bytes()),
+            prefix: prefix.into(),
+            features: Features::default(),
+            mint: Arc::new(mint),
+        }
+    }
+
     /// The same policy for a server that can do this.
     pub fn with(&self, features: Features) -> Policy {
         Policy {

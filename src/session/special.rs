@@ -10,7 +10,9 @@ use super::{Session, answers::Kept, locks};
 use crate::event::Time;
 use crate::lock::call::{Answer, Call};
 use crate::lock::observe::Reply;
-use crate::resp::{Resp, encode, texts};
+use crate::resp::number::integer;
+use crate::resp::reply::ReplyScanner;
+use crate::resp::{Resp, encode, frame, texts};
 use crate::session::identity::Change;
 use crate::session::policy::Observed;
 
@@ -183,8 +185,9 @@ impl Session {
             return self.drop_front();
         }
         if line.starts_with(b"-NOPERM") {
+            let text = texts::noperm(line.get(1..).unwrap_or_default(), &self.policy.prefix);
             let mut said = BytesMut::new();
-            encode::error(&mut said, texts::noperm(line.get(1..).unwrap_or_default()).as_bytes());
+            encode::error(&mut said, text.as_bytes());
             self.say(&said);
             return self.drop_front();
         }
@@ -223,9 +226,7 @@ impl Session {
 
     fn read_exec(&mut self, line: &[u8]) -> Begun {
         let total = match line.split_first() {
-            Some((b'*', number)) => std::str::from_utf8(number)
-                .ok()
-                .and_then(|text| text.parse::<u64>().ok()),
+            Some((b'*', number)) => integer(number).and_then(|number| u64::try_from(number).ok()),
             _ => None,
         };
         if !line.starts_with(b"-ERR EXEC without MULTI") {
@@ -319,16 +320,9 @@ impl Session {
 
 /// The report of a two-element answer, and where it ends in `rest`. `None` until it has come whole.
 fn report(rest: &[u8], at: usize) -> Option<(&[u8], usize)> {
-    let header = rest.get(at..)?;
-    let end = memchr::memchr(b'\n', header)?;
-    let number = header.get(1..end.checked_sub(1)?)?;
-    let len: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
-    let start = at + end + 1;
-    let stop = start.checked_add(len)?;
-    let report = rest.get(start..stop)?;
-    // The line end behind it must be there too.
-    rest.get(stop..stop + 2)?;
-    Some((report, stop + 2))
+    let element = rest.get(at..)?;
+    let step = ReplyScanner::new().scan(element).ok().filter(|step| step.done)?;
+    Some((frame::bulk(element.get(..step.taken)?)?, at + step.taken))
 }
 
 /// What the observatory needs to know of an answer.
@@ -338,10 +332,7 @@ fn observe_reply(line: &[u8]) -> Reply {
         Some((b'+', _)) => Reply::Status,
         Some((b'_', _)) => Reply::Nil,
         Some((b'$' | b'*', b"-1")) => Reply::Nil,
-        Some((b':', number)) => {
-            let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
-            number.map_or(Reply::Other, Reply::Integer)
-        }
+        Some((b':', number)) => integer(number).map_or(Reply::Other, Reply::Integer),
         _ => Reply::Other,
     }
 }

@@ -36,6 +36,9 @@ impl Unheard {
     }
 
     pub(super) fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.grants).into_iter().map(|(_, event)| event).collect()
+        std::mem::take(&mut self.grants)
+            .into_iter()
+            .map(|(_, event)| event)
+            .collect()
     }
 }

@@ -26,8 +26,6 @@ pub const SECRET: &str = "correct-horse-battery-staple";
 pub struct ForcedRelease {
     pub database: u32,
     pub key: Bytes,
-    pub who: String,
-    pub why: String,
 }
 
 /// The backend.
@@ -76,12 +74,10 @@ impl Backend for Memory {
         })
     }
 
-    fn force_release(&self, database: u32, key: Bytes, who: String, why: String) -> Answer<Done> {
+    fn force_release(&self, database: u32, key: Bytes) -> Answer<Done> {
         self.released.lock().unwrap().push(ForcedRelease {
             database,
             key: key.clone(),
-            who,
-            why,
         });
         Box::pin(async move {
             match &key[..] {

@@ -5,7 +5,7 @@ use lockward::event::{ConnectionId, Event, Grant, Release, ReleaseOutcome, RuleI
 use lockward::lock::chore::{Chore, Done, Task};
 use lockward::lock::keeper::{Closing, Failed, Keeper, Limits, Waited};
 use lockward::lock::owner::Bound;
-use lockward::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
+use lockward::lock::rule::Rule;
 use uuid::Uuid;
 
 pub const R: RuleIndex = RuleIndex(0);
@@ -13,20 +13,7 @@ pub const R: RuleIndex = RuleIndex(0);
 pub fn rule() -> Rule {
     Rule {
         name: "locks".into(),
-        patterns: vec![Box::from(&b"lock:*"[..])],
-        mode: Mode::Enforce,
-        owner: vec![OwnerPart::Address],
-        unmanaged: Unmanaged::Allow,
-        fencing: false,
-        emulate: false,
-        denied_write: DeniedWrite::Error,
-        default_ttl_ms: None,
-        max_ttl_ms: None,
-        late_release_window_ms: 120_000,
-        renew: false,
-        max_hold_ms: 600_000,
-        release_on_disconnect: false,
-        disconnect_grace_ms: 5_000,
+        ..Rule::new("lock:*")
     }
 }
 

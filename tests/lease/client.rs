@@ -4,7 +4,7 @@ use bytes::Bytes;
 use lockward::command;
 use lockward::event::{ConnectionId, Event, RuleIndex, Time, Token, What};
 use lockward::lock::call::{self, Answer, Context, Features, How, Plan, Subject};
-use lockward::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
+use lockward::lock::rule::Rule;
 use lockward::resp::{Args, Span};
 use uuid::Uuid;
 
@@ -12,23 +12,7 @@ use super::server::{Connection, Value};
 
 /// The default rule.
 pub fn rule() -> Rule {
-    Rule {
-        name: "r".into(),
-        patterns: Vec::new(),
-        mode: Mode::Enforce,
-        owner: vec![OwnerPart::Address],
-        unmanaged: Unmanaged::Allow,
-        fencing: false,
-        emulate: false,
-        denied_write: DeniedWrite::Error,
-        default_ttl_ms: None,
-        max_ttl_ms: None,
-        late_release_window_ms: 120_000,
-        renew: false,
-        max_hold_ms: 600_000,
-        release_on_disconnect: false,
-        disconnect_grace_ms: 5000,
-    }
+    Rule::new("lock:*")
 }
 
 /// Sends commands as the session of any client would; keys that begin with `lock:` are locks.

@@ -142,13 +142,12 @@ fn error_ends(flavour: Flavour, scanner: &RequestScanner, rest: &[u8], error: Re
 /// Whether this server takes a line that the scanner refuses, since not every server reads the same in it.
 fn splits_differently(flavour: Flavour, line: &[u8]) -> bool {
     let stuck = |pair: &[u8]| matches!(pair[0], b'"' | b'\'') && !matches!(pair[1], b' ' | b'\t' | b'\r');
-    let at_quotes = match flavour {
+    match flavour {
         Flavour::Redis => line
             .windows(2)
             .any(|pair| stuck(pair) && matches!(pair[1], 0x0b | 0x0c)),
         Flavour::Valkey => line.windows(2).any(stuck) || line.ends_with(b"\\\"") || line.ends_with(b"\\'"),
-    };
-    at_quotes
+    }
 }
 
 fn reply(flavour: Flavour, args: Args<'_>, authenticated: bool) -> Vec<u8> {

@@ -10,22 +10,12 @@ fn ended(rig: &mut Rig) -> Next {
     rig.session.next()
 }
 
-fn reads(rig: &Rig) -> (bool, bool) {
-    match rig.session.next() {
-        Next::Wait {
-            read_downstream,
-            read_upstream,
-        } => (read_downstream, read_upstream),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn half_closed_with_answers_due() {
     let mut rig = Rig::plain();
     rig.sends(&["GET a", "GET b"]);
     ended(&mut rig);
-    assert_eq!(reads(&rig), (false, true));
+    assert_eq!(rig.reads(), (false, true));
     rig.server_got(&["GET a", "GET b"]);
     rig.server(":1|");
     rig.goes_on();
@@ -111,7 +101,7 @@ fn the_end_is_noticed_even_behind_quit() {
     let mut rig = Rig::plain();
     rig.sends(&["BLPOP l 0", "QUIT"]);
     assert_eq!(
-        reads(&rig),
+        rig.reads(),
         (true, true),
         "it is listened to, though nothing counts any more"
     );
@@ -126,7 +116,7 @@ fn the_end_is_noticed_even_behind_a_broken_protocol() {
     rig.sends(&["BLPOP l 0"]);
     rig.sends_bytes(b"*x\r\n");
     rig.heard("");
-    assert_eq!(reads(&rig), (true, true));
+    assert_eq!(rig.reads(), (true, true));
     assert_eq!(ended(&mut rig), Next::Abort);
 }
 
@@ -200,7 +190,7 @@ fn a_drain_waits_for_answers_and_takes_no_new_request() {
     rig.sends(&["GET a"]);
     rig.take_upstream();
     rig.session.leave();
-    assert_eq!(reads(&rig), (false, true));
+    assert_eq!(rig.reads(), (false, true));
     rig.sends(&["GET b"]);
     rig.server_got(&[]);
     rig.server(":1|");
@@ -213,7 +203,7 @@ fn a_drain_waits_for_the_end_of_a_transaction() {
     let mut rig = Rig::plain();
     rig.passes("MULTI", "+OK|");
     rig.session.leave();
-    assert_eq!(reads(&rig), (true, true));
+    assert_eq!(rig.reads(), (true, true));
     rig.sends(&["SET a 1", "EXEC", "GET a"]);
     rig.server_got(&["SET a 1", "EXEC"]);
     rig.server("+QUEUED|*1|+OK|");

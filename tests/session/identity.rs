@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 
-use lockward::event::{Owner, Token};
-use lockward::lock::features::Features;
-use lockward::lock::rule::{Mode, OwnerPart, Rule, Rules};
+use lockward::event::Owner;
+use lockward::lock::rule::{Mode, OwnerPart, Rule};
 use lockward::session::{Notice, Policy};
-use uuid::Uuid;
 
-use crate::rig::{Rig, policy, wire};
+use crate::rig::{Rig, policy, policy_of, wire};
 
 /// A rule whose owner is the given part, and that asks who is connected, so that owners are told.
 fn owned_by(part: OwnerPart) -> Arc<Policy> {
@@ -18,13 +16,7 @@ fn owned_by(part: OwnerPart) -> Arc<Policy> {
         renew: true,
         ..Rule::new("lock:*")
     };
-    let prefix = "lockward:";
-    Arc::new(Policy {
-        rules: Rules::new(vec![rule], prefix.as_bytes()),
-        prefix: prefix.into(),
-        features: Features::default(),
-        mint: Arc::new(|| Token(Uuid::from_u128(7))),
-    })
+    policy_of(rule)
 }
 
 fn told(part: OwnerPart) -> Rig {

@@ -1,18 +1,8 @@
 //! Every buffer has an end: where one is full nobody is read, and it goes on when there is room again.
 
-use lockward::session::{BUFFER_LIMIT, Next, PENDING_LIMIT, SPECIAL_LIMIT};
+use lockward::session::{BUFFER_LIMIT, PENDING_LIMIT, SPECIAL_LIMIT};
 
 use crate::rig::{Rig, command, pipeline};
-
-fn reads(rig: &Rig) -> (bool, bool) {
-    match rig.session.next() {
-        Next::Wait {
-            read_downstream,
-            read_upstream,
-        } => (read_downstream, read_upstream),
-        other => panic!("{other:?}"),
-    }
-}
 
 #[test]
 fn a_server_that_does_not_read_stops_the_client() {
@@ -20,14 +10,14 @@ fn a_server_that_does_not_read_stops_the_client() {
     let request = command(&format!("APPEND a {}", "x".repeat(1000)));
     let many = request.repeat(1000);
     rig.sends_bytes(&many);
-    assert_eq!(reads(&rig), (false, true));
+    assert_eq!(rig.reads(), (false, true));
     assert!(rig.session.to_upstream.len() < BUFFER_LIMIT + request.len());
     let mut got = 0;
     while !rig.session.to_upstream.is_empty() {
         got += rig.take_upstream().len();
     }
     assert_eq!(got, many.len(), "advance takes what was held");
-    assert_eq!(reads(&rig), (true, true));
+    assert_eq!(rig.reads(), (true, true));
 }
 
 #[test]
@@ -37,7 +27,7 @@ fn a_client_that_does_not_read_stops_the_server() {
     rig.take_upstream();
     let big = [b"$300000\r\n".to_vec(), vec![b'x'; 300_000], b"\r\n".to_vec()].concat();
     rig.server_bytes(&big.repeat(3));
-    assert_eq!(reads(&rig), (true, false));
+    assert_eq!(rig.reads(), (true, false));
     let mut heard = 0;
     while !rig.session.to_downstream.is_empty() {
         heard += rig.take_downstream().len();
@@ -51,14 +41,14 @@ fn so_many_requests_without_an_answer() {
     let mut rig = Rig::plain();
     let ping = command("PING").repeat(1024);
     let mut sent = 0;
-    while reads(&rig).0 {
+    while rig.reads().0 {
         rig.sends_bytes(&ping);
         rig.take_upstream();
         sent += 1024;
     }
     assert_eq!(sent, PENDING_LIMIT);
     rig.server("+PONG|");
-    assert_eq!(reads(&rig), (true, true));
+    assert_eq!(rig.reads(), (true, true));
 }
 
 #[test]
@@ -67,14 +57,14 @@ fn so_many_requests_whose_answers_are_read_specially() {
     rig.sends(&["BLPOP l 0"]);
     let scan = command("GET lockward:{a}").repeat(1024);
     let mut sent = 0;
-    while reads(&rig).0 {
+    while rig.reads().0 {
         rig.sends_bytes(&scan);
         rig.take_upstream();
         sent += 1024;
     }
     assert_eq!(sent, SPECIAL_LIMIT);
     rig.server("*-1|+PONG|");
-    assert_eq!(reads(&rig), (true, true));
+    assert_eq!(rig.reads(), (true, true));
 }
 
 #[test]
@@ -83,7 +73,7 @@ fn what_waits_behind_a_gate_is_bounded() {
     rig.sends(&["SELECT 1"]);
     let gets = pipeline(&["GET a"]).repeat(1000);
     let mut sent = 0;
-    while reads(&rig).0 {
+    while rig.reads().0 {
         rig.sends_bytes(&gets);
         sent += gets.len();
     }

@@ -130,3 +130,17 @@ fn a_client_that_hears_nothing_leaves_nothing_out_of_step() {
     rig.heard("$-1|$1|1|");
     rig.is_in_step();
 }
+
+#[test]
+fn a_command_that_no_script_can_take_is_refused_before_it_is_sent() {
+    let mut rig = Rig::enforce();
+    let keys = " set".repeat(8_000);
+    rig.sends(&[&format!("SUNIONSTORE lock:a{keys}")]);
+    rig.server_got(&["PING"]);
+    rig.server("+PONG|");
+    rig.heard("-LOCKWARD too many arguments for a command that writes or removes a lock|");
+    rig.sends(&[&format!("DEL lock:a{keys}")]);
+    assert!(rig.take_upstream().starts_with(b"*800"));
+    rig.server("*2|$6|absent|:0|");
+    rig.heard(":0|");
+}

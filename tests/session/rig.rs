@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use lockward::event::{ConnectionId, Time, Token};
-use lockward::lock::features::Features;
-use lockward::lock::rule::{Mode, Rule, Rules};
+use lockward::lock::rule::{Mode, Rule};
 use lockward::session::{Next, Notice, Peer, Policy, Session};
 use uuid::Uuid;
 
@@ -35,17 +34,14 @@ pub fn pipeline(lines: &[&str]) -> Vec<u8> {
 }
 
 pub fn policy(mode: Mode) -> Arc<Policy> {
-    let rule = Rule {
+    policy_of(Rule {
         mode,
         ..Rule::new("lock:*")
-    };
-    let prefix = "lockward:";
-    Arc::new(Policy {
-        rules: Rules::new(vec![rule], prefix.as_bytes()),
-        prefix: prefix.into(),
-        features: Features::default(),
-        mint: Arc::new(|| Token(Uuid::from_u128(7))),
     })
+}
+
+pub fn policy_of(rule: Rule) -> Arc<Policy> {
+    Arc::new(Policy::new(vec![rule], "lockward:", || Token(Uuid::from_u128(7))))
 }
 
 pub fn session(policy: Arc<Policy>) -> Session {
@@ -122,6 +118,17 @@ impl Rig {
     /// The server answers.
     pub fn server(&mut self, reply: &str) {
         self.server_bytes(&wire(reply));
+    }
+
+    /// Whether bytes from the client and from the server are welcome.
+    pub fn reads(&self) -> (bool, bool) {
+        match self.session.next() {
+            Next::Wait {
+                read_downstream,
+                read_upstream,
+            } => (read_downstream, read_upstream),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn take_upstream(&mut self) -> Vec<u8> {

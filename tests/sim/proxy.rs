@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lockward::event::{ConnectionId, Time, Token};
-use lockward::lock::call::Features;
 use lockward::lock::keeper::{Closing, Keeper, Limits};
-use lockward::lock::rule::Rules;
 use lockward::session::{Next, Notice, Peer, Policy, Session};
 
 use crate::fault::Fault;
@@ -60,12 +58,7 @@ impl World {
             )
         };
         let rules = self.plan.rules.clone();
-        let policy = Policy {
-            rules: Rules::new(rules.clone(), PREFIX.as_bytes()),
-            prefix: PREFIX.into(),
-            features: Features::default(),
-            mint: Arc::new(mint),
-        };
+        let policy = Policy::new(rules.clone(), PREFIX, mint);
         let proxy = Proxy {
             instance,
             born: self.now,

@@ -208,6 +208,10 @@ impl Model {
             .iter_mut()
             .filter(|debt| debt.connection == *connection)
             .for_each(|debt| debt.open = false);
+        let last = self.expired.as_mut().map(|expired| &mut expired.holder);
+        if let Some(last) = last.filter(|last| last.connection == *connection) {
+            last.open = false;
+        }
     }
 
     /// The owner ended with its connection.
@@ -219,6 +223,7 @@ impl Model {
             lease.doubts.retain(|debt| debt.owner != *owner);
             if let Some(holder) = lease.holder.as_mut().filter(|holder| holder.owner == *owner) {
                 holder.owing = false;
+                holder.open = false;
             }
         }
     }
@@ -295,13 +300,14 @@ impl Model {
             .retain(|debt| caller.window_ms > 0 && now - debt.due < caller.window_ms);
         let dropped = u32::try_from(before - self.debts.len()).unwrap_or(u32::MAX);
         granted.dropped_by_window = std::mem::take(&mut self.stale) + dropped;
+        granted.overlap = granted.expired.as_ref().is_some_and(|expired| {
+            let last = &expired.holder;
+            let other = last.owner != caller.owner || (last.connection != caller.connection && last.open);
+            other && self.debts.iter().any(|debt| debt.number == expired.debt)
+        });
         let too_many = self.debts.len().saturating_sub(MOST_DEBTS);
         self.debts.drain(..too_many);
         granted.dropped_by_cap = u32::try_from(too_many).unwrap_or(u32::MAX);
-        granted.overlap = self
-            .debts
-            .iter()
-            .any(|debt| debt.owner != caller.owner || (debt.connection != caller.connection && debt.open));
         let holder = Holder {
             owner: caller.owner.clone(),
             connection: caller.connection.clone(),

@@ -95,6 +95,8 @@ pub struct Debt {
 /// A lease that ended by its expiry and owes its release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expired {
+    /// Observe mode has told of it.
+    pub told: bool,
     /// Whose it was.
     pub holder: Holder,
     /// From its grant to its expiry.
@@ -246,6 +248,7 @@ impl Model {
         };
         let held_ms = (due - holder.acquired_at).max(0);
         self.expired = Some(Expired {
+            told: false,
             held_ms,
             debt: debt.number,
             holder,

@@ -4,7 +4,7 @@
 use crate::event::{Action, DropReason, Event, Grant, Operation, Refusal, RefusalReason, Release, Time, Token, What};
 use crate::lock::call::Subject;
 use crate::lock::idiom::{Kind, Many};
-use crate::lock::model::{Caller, Expired, Lock, Model, NewExpiry, Outcome, Standing};
+use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome, Standing};
 use crate::lock::rule::{Rule, Unmanaged};
 
 use super::seen::{Ask, Told, Ttl};
@@ -66,7 +66,7 @@ pub(super) fn answered(
             .holder()
             .is_some_and(|holder| holder.connection == observation.connection)
         {
-            observatory.holders.insert(observation.connection.clone());
+            observatory.note_holder(&observation.connection);
         }
     }
 }
@@ -99,13 +99,15 @@ impl Seen<'_> {
     /// Lets the time come, and tells of a lease that ended with it.
     fn ripen(&self, model: &mut Model, sink: &mut Vec<Event>) {
         model.ripen(self.now);
-        if let Some(Expired { holder, held_ms, .. }) = model.expired.take() {
+        if let Some(expired) = model.expired.as_mut().filter(|expired| !expired.told) {
+            expired.told = true;
             let what = What::Expired {
-                held_ms: u64::try_from(held_ms).ok(),
+                held_ms: u64::try_from(expired.held_ms).ok(),
             };
+            let (owner, connection) = (expired.holder.owner.clone(), expired.holder.connection.clone());
             sink.push(Event {
-                owner: holder.owner,
-                connection: holder.connection,
+                owner,
+                connection,
                 ..self.event(what)
             });
         }

@@ -6,26 +6,14 @@ use super::*;
 use crate::command::{self, Role};
 use crate::event::{Action, Operation, RefusalReason, ReleaseOutcome, Token, What};
 use crate::lock::call::Features;
-use crate::lock::rule::{DeniedWrite, Mode, OwnerPart, Unmanaged};
+use crate::lock::rule::Mode;
 use crate::resp::{Args, Span};
 
 fn rule() -> Rule {
     Rule {
         name: "r".into(),
-        patterns: Vec::new(),
         mode: Mode::Observe,
-        owner: vec![OwnerPart::Address],
-        unmanaged: Unmanaged::Allow,
-        fencing: false,
-        emulate: false,
-        denied_write: DeniedWrite::Error,
-        default_ttl_ms: None,
-        max_ttl_ms: None,
-        late_release_window_ms: 120_000,
-        renew: false,
-        max_hold_ms: 600_000,
-        release_on_disconnect: false,
-        disconnect_grace_ms: 5000,
+        ..Rule::new("")
     }
 }
 
@@ -194,4 +182,18 @@ fn the_number_of_locks_is_bounded() {
     scene.now_ms = 400_000;
     scene.does(10, "SET lock:more 1 NX PX 100", Reply::Status);
     assert!(scene.observatory.len() < 10);
+}
+
+#[test]
+fn connections_whose_end_nobody_tells_do_not_pile_up() {
+    let mut scene = Scene::default();
+    for who in 0..2 * MOST_LOCKS as u64 + 10 {
+        scene.does(who, "SET lock:a 1 NX EX 30", Reply::Status);
+        scene.does(who, "DEL lock:a", Reply::Integer(1));
+    }
+    assert!(
+        scene.observatory.holders.len() < 20,
+        "{}",
+        scene.observatory.holders.len()
+    );
 }

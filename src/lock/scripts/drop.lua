@@ -2,8 +2,8 @@
 local function main()
   local s = look(KEYS[1], KEYS[2])
   if not s.h or s.alien then return 'marked' end
-  local f, kept, last = {'owing'}, {}, s.early
-  if s.h.owner ~= ARGV[1] then f[1] = nil end
+  local f, kept, last = {'owing', 'connection_open'}, {}, s.early
+  if s.h.owner ~= ARGV[1] then f = {} end
   for _, d in ipairs(s.debts) do
     if d.o ~= ARGV[1] then kept[#kept + 1] = d
     else

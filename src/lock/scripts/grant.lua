@@ -1,6 +1,8 @@
 -- Takes back what was written on a free lock: without its record it would be nobody's. s: what was there before.
 local function undo(k, s)
-  for _, c in ipairs({{'DEL', k}, {'UNLINK', k}, {'SET', k, '', 'PX', 1}}) do
+  -- Whatever the user may: each of these takes the key away.
+  for _, c in ipairs({{'DEL', k}, {'UNLINK', k}, {'PEXPIRE', k, -1}, {'EXPIRE', k, -1}, {'GETDEL', k},
+    {'SET', k, '', 'PX', 1}, {'PSETEX', k, 1, ''}, {'SETEX', k, 1, ''}}) do
     local a = redis.pcall(unpack(c))
     if type(a) ~= 'table' or not a.err then break end
   end
@@ -23,7 +25,11 @@ local function grant(s, w, fence)
   local now = s.now or clock()
   local kept, overlap = {}, false
   for _, d in ipairs(s.debts) do
-    if w.window > 0 and now - d.due < w.window then kept[#kept + 1] = d else s.stale = s.stale + 1 end
+    if w.window > 0 and now - d.due < w.window then
+      kept[#kept + 1] = d
+      -- Said once for each lease that ran out: at the next grant, if its holder may still be at work.
+      overlap = overlap or d == s.last and (s.h.owner ~= w.o or s.h.connection ~= w.c and s.h.connection_open)
+    else s.stale = s.stale + 1 end
   end
   if s.stale > 0 then words = words .. ' window=' .. s.stale end
   if #kept > 32 then words = words .. ' cap=' .. #kept - 32 end
@@ -36,7 +42,6 @@ local function grant(s, w, fence)
   local list = {}
   for i = math.max(#kept - 31, 1), #kept do
     local d = kept[i]
-    if d.o ~= w.o or d.c ~= w.c and d.open then overlap = true end
     list[#list + 1] = d.n
     set('debt:' .. d.n, string.format('%.0f', d.due) .. ' ' .. d.c .. ' ' .. d.o)
     set('unpaid:' .. d.n, 1)
