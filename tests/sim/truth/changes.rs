@@ -167,7 +167,7 @@ impl World {
                         (new.client, new.task, new.due) = (client, task, change.is);
                         tainted = true;
                     }
-                    Meaning::Takeover if !owner && standing != Standing::Unmanaged => {
+                    Meaning::Takeover if !owner && !matches!(standing, Standing::Unmanaged | Standing::Vague) => {
                         new.opened = true;
                         new.due = change.is;
                     }
