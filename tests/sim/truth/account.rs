@@ -1,6 +1,7 @@
 //! Releases and what is owed, counted by the simulator itself: an owner's debts on a lock are its expired acquires minus
 //! its releases. Says when a release must remove a lock, and when it must not.
 
+use super::ledger::{Account, Owing};
 use super::{Incarnation, Standing};
 use crate::coverage::Place;
 use crate::plan::Conduct;
@@ -13,54 +14,6 @@ use crate::world::World;
 const EDGE_MS: i64 = 10;
 /// A client that has been gone for so long, in microseconds, is marked as gone in the records.
 const MARKED_US: u64 = 2_500_000;
-
-/// An acquire that ended without its release.
-#[derive(Clone, Debug)]
-pub struct Owing {
-    /// 0: nobody will release it, lockward only cannot know.
-    pub incarnation: u64,
-    pub client: usize,
-    pub since: i64,
-    /// Another task's release has paid it under this lease, which is still there: it is not forgotten before that lease
-    /// has ended, since then a debt comes back, be it this or the lease's own.
-    pub paid_under: Option<u64>,
-}
-
-/// One owner's account on one lock.
-#[derive(Clone, Debug, Default)]
-pub struct Account {
-    pub owing: Vec<Owing>,
-    /// When the oldest debt began that can still be on lockward's books.
-    pub busy_since: Option<i64>,
-    /// The connections of the leases that have expired since.
-    pub expired_of: Vec<usize>,
-    /// Something happened that no accounting can follow: only what holds between owners is checked.
-    pub tainted: bool,
-}
-
-impl Account {
-    /// A lease is over: what was paid under it is owed again.
-    fn owed_again(&mut self, incarnation: u64, since: i64) {
-        for owing in &mut self.owing {
-            if owing.paid_under == Some(incarnation) {
-                (owing.paid_under, owing.since) = (None, since);
-            }
-        }
-    }
-
-    /// One owes no more. What remains on lockward's books are the younger debts, whoever has paid: the oldest goes first.
-    fn pay(&mut self, incarnation: u64) {
-        let before = self.owing.len();
-        let mut times: Vec<i64> = self.owing.iter().map(|owing| owing.since).collect();
-        times.sort_unstable();
-        self.owing.retain(|owing| owing.incarnation != incarnation);
-        self.owing.sort_by_key(|owing| owing.since);
-        let paid = before - self.owing.len();
-        for (owing, since) in self.owing.iter_mut().zip(times.into_iter().skip(paid)) {
-            owing.since = since;
-        }
-    }
-}
 
 impl World {
     fn account(&mut self, db: usize, key: &[u8], owner: &str) -> &mut Account {
@@ -202,6 +155,7 @@ impl World {
     pub fn removed(&mut self, by: Option<By>, incarnation: u64, inc: &Incarnation) {
         if let Some(inc) = self.truth.incarnations.get_mut(&incarnation) {
             inc.alive = false;
+            inc.direct |= by == Some(By::Direct);
         }
         let standing = self.standing(inc);
         let now = self.server_ms();

@@ -2,7 +2,7 @@
 
 use lockward::lock::rule::Unmanaged;
 
-use super::{Incarnation, Standing};
+use super::{Incarnation, Standing, VAGUE_MS};
 use crate::client::State;
 use crate::request::Meaning;
 use crate::server::keyspace::{By, Change, What};
@@ -37,10 +37,19 @@ impl World {
                 inc.task = request.task;
                 inc.owner = self.owner_of(rule, request.client);
             }
-            Some(By::Direct) => {}
+            // To lockward it may be a lease that has been changed.
+            Some(By::Direct) => inc.vague = self.left_a_record(change),
             other => return self.violated("1 foreign", format!("{other:?} created {}", change.key.escape_ascii())),
         }
         self.truth.incarnations.insert(change.incarnation, inc);
+    }
+
+    /// Whether the key's last lease ended past lockward, before it was due.
+    fn left_a_record(&self, change: &Change) -> bool {
+        let on_lock = |inc: &&Incarnation| inc.db == change.db && inc.key == change.key;
+        let last = self.truth.incarnations.values().rev().find(on_lock);
+        let now = self.server_ms();
+        last.is_some_and(|inc| inc.managed && inc.direct && inc.due.is_none_or(|due| due + VAGUE_MS > now) || inc.vague)
     }
 
     /// A lock key that exists was changed by a command.
@@ -158,7 +167,7 @@ impl World {
                         (new.client, new.task, new.due) = (client, task, change.is);
                         tainted = true;
                     }
-                    Meaning::Takeover if !owner && standing != Standing::Unmanaged => {
+                    Meaning::Takeover if !owner && !matches!(standing, Standing::Unmanaged | Standing::Vague) => {
                         new.opened = true;
                         new.due = change.is;
                     }

@@ -5,6 +5,7 @@ pub mod account;
 mod changes;
 mod cover;
 pub mod end;
+mod ledger;
 pub mod replies;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +13,7 @@ use std::fmt;
 
 use lockward::lock::rule::OwnerPart;
 
-use self::account::Account;
+use self::ledger::Account;
 use crate::coverage::Place;
 use crate::request::Meaning;
 use crate::resp::Reply;

@@ -163,7 +163,7 @@ impl World {
         let wrote = fate.created || fate.written;
         let count = |what: What| request.changes.iter().filter(|change| change.what == what).count() as i64;
         let refused = matches!(reply, Reply::Null | Reply::Int(0));
-        if request.meaning == Meaning::Acquire && refused && !fate.created && request.record_changes > 0 {
+        if request.meaning == Meaning::Acquire && refused && fate.existed && request.record_changes > 0 {
             return Some("a refused acquire changed a record".to_owned());
         }
         let right = match name.as_str() {
