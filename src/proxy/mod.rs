@@ -67,17 +67,18 @@ impl Proxy {
     /// # Errors
     /// An address that cannot be bound.
     pub async fn bind(config: &Config) -> Result<Proxy, StartError> {
-        let listener = Listener::bind(&config.listen.place)
-            .await
-            .map_err(|source| StartError::Listen {
-                place: config.listen.place.to_string(),
-                source,
-            })?;
+        // First the admin side: whoever finds the clients' address open finds this one too.
         let address = &config.admin.address;
         let admin = TcpListener::bind((address.host.as_str(), address.port))
             .await
             .map_err(|source| StartError::Admin {
                 place: address.to_string(),
+                source,
+            })?;
+        let listener = Listener::bind(&config.listen.place)
+            .await
+            .map_err(|source| StartError::Listen {
+                place: config.listen.place.to_string(),
                 source,
             })?;
         let (drain, draining) = watch::channel(false);
