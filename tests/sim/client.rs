@@ -1,6 +1,6 @@
 //! A client's connection: what was sent and is not answered yet, who it is to the server, and how it comes and goes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::net::End;
 use crate::plan::Style;
@@ -47,8 +47,8 @@ pub struct Client {
     pub opened: u64,
     /// Its session has ended because the client closed it.
     pub gone_since: Option<u64>,
-    /// Its session is open.
-    pub has_session: bool,
+    /// How many leases lockward has seen it acquire, by lock.
+    pub grants_seen: BTreeMap<Bytes, usize>,
 }
 
 impl World {
@@ -77,7 +77,7 @@ impl World {
             renamed: false,
             opened: self.now,
             gone_since: None,
-            has_session: true,
+            grants_seen: BTreeMap::new(),
         });
         match self.accept(proxy, client, from_proxy) {
             Some((session, pipe)) => {
@@ -87,7 +87,6 @@ impl World {
             }
             None => {
                 // The server is away: lockward says so and closes.
-                self.clients[client].has_session = false;
                 self.clients[client].to_proxy = self.new_pipe(End::Server(0));
                 self.send(from_proxy, b"-UPSTREAM the server is not reachable\r\n");
                 self.send_end(from_proxy);
@@ -256,7 +255,6 @@ impl World {
 
     /// A session of this client has ended.
     pub fn client_line_ended(&mut self, client: usize, by_client: bool) {
-        self.clients[client].has_session = false;
         if by_client {
             self.clients[client].gone_since = Some(self.now);
             self.truth_hears_of_end(client);

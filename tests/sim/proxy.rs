@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lockward::event::{ConnectionId, Time, Token};
+use lockward::event::{ConnectionId, Time, Token, What};
 use lockward::lock::keeper::{Closing, Keeper, Limits};
 use lockward::session::{Next, Notice, Peer, Policy, Session};
 
@@ -298,7 +298,12 @@ impl World {
         if events.is_empty() && notices.is_empty() {
             return;
         }
+        let client = line.client;
         for witnessed in &events {
+            if let What::Granted(_) = witnessed.event.what {
+                let key = witnessed.event.key.to_vec();
+                *self.clients[client].grants_seen.entry(key).or_default() += 1;
+            }
             self.proxies[proxy].keeper.event(&witnessed.event, witnessed.bound);
             self.coverage.event(&witnessed.event.what);
             self.note(|| format!("proxy {proxy} session {number}: {:?}", witnessed.event.what));

@@ -313,7 +313,7 @@ impl World {
             return;
         }
         let account = self.account_of(&inc).clone();
-        let marked = |owing: &usize| self.is_marked(*owing);
+        let marked = |client: &usize| self.is_marked(*client, key);
         let all_gone = client == inc.client && account.expired_of.iter().all(marked);
         if window == 0 || account.owing.is_empty() || all_gone {
             let text = format!("#{number} was a good release of {inc:?}, and the lock is still there ({account:?})");
@@ -321,15 +321,22 @@ impl World {
         }
     }
 
-    /// Whether this client's end is in the records by now.
-    fn is_marked(&self, client: usize) -> bool {
+    /// Whether this client's end is in the lock's record by now: long enough ago, nothing in between, and lockward has
+    /// heard of all its leases (a client may be gone before the answer to its acquire has come).
+    fn is_marked(&self, client: usize, key: &[u8]) -> bool {
         let Some(connection) = self.clients.get(client) else {
             return false;
         };
+        let leases = self.truth.incarnations.values();
+        let leases = leases
+            .filter(|inc| inc.managed && inc.client == client && inc.key == key)
+            .count();
         let since = connection
             .gone_since
             .filter(|since| *since > self.last_trouble + 1_000_000);
-        since.is_some_and(|since| self.now - since > MARKED_US && connection.opened > self.last_trouble)
+        since.is_some_and(|since| self.now - since > MARKED_US)
+            && connection.opened > self.last_trouble
+            && connection.grants_seen.get(key).is_some_and(|seen| *seen >= leases)
     }
 
     /// A connection ended. Owners that are processes end with their last one, and their debts with them.

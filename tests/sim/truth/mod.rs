@@ -366,10 +366,10 @@ impl World {
             let too_long = rule
                 .max_ttl_ms
                 .is_some_and(|max| inc.expire.is_some_and(|at| at > now + max as i64 + 2));
-            let fresh = self.requests[number]
-                .changes
+            let changes = &self.requests[number].changes;
+            let fresh = changes
                 .iter()
-                .any(|change| change.what == What::Created);
+                .any(|change| change.key == key && change.what == What::Created);
             let endless = fresh && rule.default_ttl_ms.is_some() && inc.expire.is_none();
             if too_long || endless {
                 let text = format!(
