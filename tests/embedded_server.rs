@@ -177,3 +177,25 @@ fn a_program_that_is_no_server_is_named_in_the_error() {
     let error = EmbeddedServer::start(Some(PathBuf::from("no/such/program"))).expect_err("no program");
     assert!(error.to_string().contains("no/such/program"), "{error}");
 }
+
+/// Debian's redis-server is a link to redis-check-rdb, which looks at the name it is called by.
+#[test]
+fn a_program_is_called_by_the_name_of_its_link() {
+    let folder = std::env::temp_dir().join(format!("lockward-link-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a directory");
+    let link = folder.join("redis-server");
+    let program = std::env::var("LOCKWARD_TEST_REDIS").unwrap_or_else(|_| "redis-server".to_owned());
+    let program = if program.contains('/') {
+        program.into()
+    } else {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .map(|folder| folder.join(&program))
+            .find(|path| path.exists())
+            .expect("a redis-server on PATH")
+    };
+    std::os::unix::fs::symlink(&program, &link).expect("a link");
+    let server = EmbeddedServer::start(Some(link.clone()));
+    std::fs::remove_dir_all(&folder).expect("cleaned up");
+    let server = server.expect("the server starts");
+    assert_eq!(server.program(), link);
+}

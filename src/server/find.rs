@@ -24,9 +24,10 @@ pub fn find_server() -> Result<PathBuf, ServerError> {
         .ok_or(ServerError::NotFound)
 }
 
-/// `path` as an absolute one, if it is a program: the server is started in a directory of its own.
+/// `path` as an absolute one, if it is a program: the server is started in a directory of its own. Links are kept:
+/// Debian's redis-server is one to a program that goes by the name it is called by.
 pub(super) fn runnable(path: PathBuf, named_by: &'static str) -> Result<PathBuf, ServerError> {
-    match std::fs::canonicalize(&path) {
+    match std::path::absolute(&path) {
         Ok(absolute) if is_program(&absolute) => Ok(absolute),
         _ => Err(ServerError::NotRunnable { path, named_by }),
     }
@@ -62,7 +63,7 @@ fn in_cache(cache: &Path) -> Option<PathBuf> {
         .iter()
         .map(|name| cache.join(name))
         .find(|program| is_program(program))
-        .and_then(|p| p.canonicalize().ok())
+        .and_then(|path| std::path::absolute(path).ok())
 }
 
 fn is_program(path: &Path) -> bool {
