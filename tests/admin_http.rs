@@ -29,10 +29,7 @@ async fn metrics_health_and_rules_are_shown() {
     let ready = get(admin.address, "/readyz").await;
     assert_eq!((ready.status, ready.body.as_str()), (503, "draining\n"));
     assert_eq!(get(admin.address, "/livez").await.status, 200);
-    assert_eq!(
-        get(admin.address, "/api/v1/rules").await.json(),
-        json!([{ "name": "jobs" }])
-    );
+    assert_eq!(get(admin.address, "/api/v1/rules").await.json()[0]["name"], "jobs");
 }
 
 #[tokio::test]

@@ -16,16 +16,18 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+pub mod api;
 pub mod client;
 mod encoding;
 mod hosts;
 mod routes;
 
 use crate::lock::chore::{Done, Seen};
+use api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
 
 /// The most connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -67,8 +69,26 @@ pub trait Backend: Send + Sync + 'static {
     /// the operator waits or not. Who asked, and why, is logged here and not there.
     fn force_release(&self, database: u32, key: Bytes) -> Answer<Done>;
 
-    /// The rules in force.
-    fn rules(&self) -> serde_json::Value;
+    /// The rules in force, with their figures.
+    fn rules(&self) -> Vec<RuleView>;
+
+    /// The lock table, filtered and sorted. The error says what is wrong with the query.
+    fn locks(&self, query: &LocksQuery) -> Result<LockList, String>;
+
+    /// What this proxy itself knows of a lock.
+    fn known(&self, database: u32, key: &[u8]) -> Known;
+
+    /// A page of lease records, read from the server.
+    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage>;
+
+    /// Advice on rules.
+    fn suggestions(&self) -> Suggestions;
+
+    /// Everything that happens to locks from now on. Whoever reads too slowly is told how many he missed.
+    fn events(&self) -> broadcast::Receiver<Arc<Event>>;
+
+    /// Changes whenever anything may have changed that the table or the rules show, other than by the passing of time.
+    fn changes(&self) -> watch::Receiver<()>;
 }
 
 /// Who is at the other end.

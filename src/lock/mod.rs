@@ -14,4 +14,5 @@ pub mod owner;
 pub mod record;
 pub mod rule;
 pub mod script;
+pub mod search;
 pub mod waiters;

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use uuid::Uuid;
 
 use super::own::Handle;
+use crate::admin::api;
 use crate::command::{self, CommandId};
 use crate::config::{Config, Place};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
@@ -21,6 +22,9 @@ use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Notice, Observed, Policy, Session, Settled, Witnessed};
+
+/// Events that a watcher may be behind before it misses some.
+const EVENTS: usize = 4096;
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -40,6 +44,10 @@ pub(super) struct Shared {
     pub draining: watch::Receiver<bool>,
     /// Wakes the task that does the keeper's chores.
     pub chores: Notify,
+    /// What happens to locks, for those who watch.
+    pub events: broadcast::Sender<Arc<api::Event>>,
+    /// Changes whenever the table or the rules' figures may have.
+    pub changes: watch::Sender<()>,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
     /// The clients that are connected, by their number.
@@ -66,6 +74,8 @@ impl Shared {
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
+            events: broadcast::Sender::new(EVENTS),
+            changes: watch::Sender::new(()),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: DashMap::new(),

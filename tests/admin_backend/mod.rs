@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use lockward::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
 use lockward::admin::{Answer, Backend, serve};
 use lockward::lock::chore::{Done, Seen};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -29,11 +30,26 @@ pub struct ForcedRelease {
 }
 
 /// The backend.
-#[derive(Default)]
 pub struct Memory {
+    /// What watchers are told.
+    pub events: broadcast::Sender<Arc<Event>>,
+    /// That something has changed.
+    pub changes: watch::Sender<()>,
     unready: Mutex<Option<String>>,
     inspected: Mutex<Bytes>,
     released: Mutex<Vec<ForcedRelease>>,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory {
+            events: broadcast::Sender::new(16),
+            changes: watch::Sender::new(()),
+            unready: Mutex::default(),
+            inspected: Mutex::default(),
+            released: Mutex::default(),
+        }
+    }
 }
 
 impl Memory {
@@ -88,8 +104,35 @@ impl Backend for Memory {
         })
     }
 
-    fn rules(&self) -> serde_json::Value {
-        serde_json::json!([{ "name": "jobs" }])
+    fn rules(&self) -> Vec<RuleView> {
+        vec![RuleView {
+            name: "jobs".to_owned(),
+            ..RuleView::default()
+        }]
+    }
+
+    fn locks(&self, _query: &LocksQuery) -> Result<LockList, String> {
+        Ok(LockList::default())
+    }
+
+    fn known(&self, _database: u32, _key: &[u8]) -> Known {
+        Known::default()
+    }
+
+    fn records(&self, _query: &RecordsQuery) -> Answer<RecordPage> {
+        Box::pin(async { Ok(RecordPage::default()) })
+    }
+
+    fn suggestions(&self) -> Suggestions {
+        Suggestions::default()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 }
 

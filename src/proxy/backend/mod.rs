@@ -1,15 +1,20 @@
 //! What the admin side can see and do, on lockward's own connection. Serves no HTTP itself.
 
+mod locks;
+mod records;
+mod rules;
+mod suggestions;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use tokio::sync::{broadcast, watch};
 
 use super::shared::Shared;
+use crate::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
 use crate::admin::{Answer, Backend};
-use crate::event::{ConnectionId, Event, Release, ReleaseOutcome, What};
+use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
 use crate::lock::chore::{Chore, Done, Seen, Task};
-use crate::lock::rule::{Mode, Rule};
 
 /// The admin side's powers.
 pub(super) struct Admin(pub Arc<Shared>);
@@ -83,8 +88,32 @@ impl Backend for Admin {
         })
     }
 
-    fn rules(&self) -> Value {
-        Value::Array(self.0.policy.load().rules.list().iter().map(rule).collect())
+    fn rules(&self) -> Vec<RuleView> {
+        rules::views(&self.0)
+    }
+
+    fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
+        locks::list(&self.0, query)
+    }
+
+    fn known(&self, database: u32, key: &[u8]) -> Known {
+        locks::known(&self.0, database, key)
+    }
+
+    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage> {
+        records::page(&self.0, query)
+    }
+
+    fn suggestions(&self) -> Suggestions {
+        suggestions::all(&self.0)
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.0.events.subscribe()
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
     }
 }
 
@@ -97,7 +126,7 @@ fn forced(shared: &Shared, database: u32, key: Bytes, seen: &Seen, held_ms: Opti
         instance: "admin".into(),
         number: 0,
     };
-    let event = Event {
+    let event = LockEvent {
         at: shared.now(),
         database,
         key,
@@ -114,27 +143,4 @@ fn forced(shared: &Shared, database: u32, key: Bytes, seen: &Seen, held_ms: Opti
         event,
         bound: crate::lock::owner::Bound::Free,
     }]);
-}
-
-fn rule(rule: &Rule) -> Value {
-    let patterns: Vec<_> = rule
-        .patterns
-        .iter()
-        .map(|pattern| String::from_utf8_lossy(pattern).into_owned())
-        .collect();
-    let mode = match rule.mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
-    };
-    json!({
-        "name": *rule.name,
-        "patterns": patterns,
-        "mode": mode,
-        "default_ttl_ms": rule.default_ttl_ms,
-        "max_ttl_ms": rule.max_ttl_ms,
-        "late_release_window_ms": rule.late_release_window_ms,
-        "renew": rule.renew,
-        "release_on_disconnect": rule.release_on_disconnect,
-    })
 }
