@@ -2,7 +2,7 @@
 
 /// The bytes as one path segment. Everything but letters, digits, `-`, `_` and `:` is encoded; dots too, since clients
 /// swallow the segments `.` and `..`.
-pub(super) fn encode(bytes: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {

@@ -27,6 +27,8 @@ mod hosts;
 mod routes;
 
 use crate::lock::chore::{Done, Seen};
+pub(crate) use encoding::encode;
+
 use api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
 
 /// The most connections at once; more wait to be accepted.

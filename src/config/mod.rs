@@ -28,6 +28,7 @@ use std::time::Duration;
 
 pub use address::{HostPort, Place, Server};
 pub use check::describe;
+pub(crate) use duration::parse as parse_duration;
 pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
 

@@ -2,13 +2,14 @@
 //! number and by age. It does not know the leases, and a waiter who gives up is only noticed by his silence.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::{Event, Owner, RuleIndex, Time};
+use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time};
 
-/// Somebody who has not tried for so long is not waiting any more, in milliseconds (the gauge).
+/// Somebody who has not tried for so long is not waiting any more, in milliseconds (the gauge and the lock table).
 const STILL_WAITING_MS: u64 = 10_000;
 /// After so long without a try the next grant says nothing about the wait, in milliseconds.
 const FORGET_AFTER_MS: u64 = 600_000;
@@ -22,14 +23,42 @@ pub struct Waited {
     pub micros: u64,
 }
 
+/// Somebody who waits for a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The owner that was refused.
+    pub owner: Owner,
+    /// The connection of its last try.
+    pub connection: ConnectionId,
+    /// Its first try.
+    pub first: Time,
+    /// Its last try.
+    pub last: Time,
+    /// How often it tried.
+    pub tries: u64,
+}
+
+/// In this order the waiters of one lock stand together.
 type Who = (u32, Bytes, Owner);
 
 #[derive(Debug)]
 struct Waiter {
     rule: RuleIndex,
+    connection: ConnectionId,
     first: Time,
     last: Time,
+    tries: u64,
     number: u64,
+}
+
+impl Waiter {
+    fn is_waiting(&self, at: Time) -> bool {
+        at.since(self.last) < STILL_WAITING_MS * 1000
+    }
+
+    fn is_forgotten(&self, at: Time) -> bool {
+        at.since(self.last) > FORGET_AFTER_MS * 1000
+    }
 }
 
 /// The waiters of one proxy.
@@ -39,6 +68,9 @@ pub struct Waiters {
     by_last_try: BTreeMap<(Time, u64), Arc<Who>>,
     numbers: u64,
     limit: usize,
+    dropped: u64,
+    /// Stands before every owner.
+    nobody: Owner,
 }
 
 impl Waiters {
@@ -49,29 +81,29 @@ impl Waiters {
             by_last_try: BTreeMap::new(),
             numbers: 0,
             limit,
+            dropped: 0,
+            nobody: "".into(),
         }
     }
 
     /// Notes a refused acquire.
     pub fn contended(&mut self, event: &Event) {
         let who = (event.database, event.key.clone(), event.owner.clone());
-        if let Some((who, waiter)) = self.waiters.remove_entry(&who) {
-            self.by_last_try.remove(&(waiter.last, waiter.number));
-            let first = if event.at.since(waiter.last) > FORGET_AFTER_MS * 1000 {
-                event.at
-            } else {
-                waiter.first
-            };
-            let last = event.at.max(waiter.last);
-            self.insert(
-                who,
-                Waiter {
-                    rule: event.rule,
-                    first,
-                    last,
-                    ..waiter
-                },
-            );
+        if let Some(waiter) = self.waiters.get_mut(&who) {
+            let who = self.by_last_try.remove(&(waiter.last, waiter.number));
+            if waiter.is_forgotten(event.at) {
+                waiter.first = event.at;
+                waiter.tries = 0;
+            }
+            waiter.rule = event.rule;
+            waiter.tries += 1;
+            waiter.last = waiter.last.max(event.at);
+            if waiter.connection != event.connection {
+                waiter.connection = event.connection.clone();
+            }
+            if let Some(who) = who {
+                self.by_last_try.insert((waiter.last, waiter.number), who);
+            }
             return;
         }
         // The key may be a slice of a whole read buffer, which it would keep alive.
@@ -79,13 +111,17 @@ impl Waiters {
         self.numbers += 1;
         let waiter = Waiter {
             rule: event.rule,
+            connection: event.connection.clone(),
             first: event.at,
             last: event.at,
+            tries: 1,
             number: self.numbers,
         };
-        self.insert(who, waiter);
+        self.by_last_try.insert((waiter.last, waiter.number), who.clone());
+        self.waiters.insert(who, waiter);
         while self.waiters.len() > self.limit {
             self.forget_oldest();
+            self.dropped += 1;
         }
     }
 
@@ -95,8 +131,7 @@ impl Waiters {
             .waiters
             .remove(&(event.database, event.key.clone(), event.owner.clone()))?;
         self.by_last_try.remove(&(waiter.last, waiter.number));
-        let forgotten = event.at.since(waiter.last) > FORGET_AFTER_MS * 1000;
-        (!forgotten).then(|| Waited {
+        (!waiter.is_forgotten(event.at)).then(|| Waited {
             rule: event.rule,
             micros: event.at.since(waiter.first),
         })
@@ -117,6 +152,44 @@ impl Waiters {
         let recent = self.by_last_try.iter().rev();
         let recent = recent.take_while(move |((last, _), _)| at.since(*last) < STILL_WAITING_MS * 1000);
         recent.filter_map(|(_, who)| self.waiters.get(who).map(|waiter| waiter.rule))
+    }
+
+    /// Whoever tried to get this lock within the last ten seconds: how many, and the `most` of them who have waited
+    /// longest, the longest first.
+    pub fn of_lock(&self, database: u32, key: &Bytes, at: Time, most: usize) -> (usize, Vec<Waiting>) {
+        let first = (database, key.clone(), self.nobody.clone());
+        let behind = self
+            .waiters
+            .range::<Who, _>((Bound::Included(&first), Bound::Unbounded));
+        let same_lock = behind.take_while(|(who, _)| who.0 == database && who.1 == *key);
+        let mut waiting: Vec<_> = same_lock.filter(|(_, waiter)| waiter.is_waiting(at)).collect();
+        let count = waiting.len();
+        let longest = |(_, waiter): &(&Arc<Who>, &Waiter)| (waiter.first, waiter.number);
+        if count > most {
+            waiting.select_nth_unstable_by_key(most, longest);
+            waiting.truncate(most);
+        }
+        waiting.sort_unstable_by_key(longest);
+        let shown = waiting.into_iter().map(|(who, waiter)| Waiting {
+            owner: who.2.clone(),
+            connection: waiter.connection.clone(),
+            first: waiter.first,
+            last: waiter.last,
+            tries: waiter.tries,
+        });
+        (count, shown.collect())
+    }
+
+    /// Every lock that somebody tried to get within the last ten seconds, and how many did.
+    pub fn by_lock(&self, at: Time) -> Vec<(u32, Bytes, usize)> {
+        let mut locks: Vec<(u32, Bytes, usize)> = Vec::new();
+        for (who, _) in self.waiters.iter().filter(|(_, waiter)| waiter.is_waiting(at)) {
+            match locks.last_mut() {
+                Some((database, key, count)) if *database == who.0 && *key == who.1 => *count += 1,
+                _ => locks.push((who.0, who.1.clone(), 1)),
+            }
+        }
+        locks
     }
 
     /// Moves everybody to the rules' new places; those whose rule is gone are forgotten.
@@ -143,9 +216,9 @@ impl Waiters {
         self.waiters.is_empty()
     }
 
-    fn insert(&mut self, who: Arc<Who>, waiter: Waiter) {
-        self.by_last_try.insert((waiter.last, waiter.number), who.clone());
-        self.waiters.insert(who, waiter);
+    /// How many were forgotten because of the limit, since the start.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     fn forget_oldest(&mut self) {

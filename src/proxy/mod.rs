@@ -3,6 +3,7 @@
 
 mod backend;
 mod client;
+mod clients;
 mod keeping;
 mod listener;
 pub mod own;
@@ -133,14 +134,14 @@ impl Proxy {
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
         stop.await;
         tracing::info!(
-            clients = shared.clients(),
+            clients = shared.clients.len(),
             "draining: no new clients, each one closed at a command boundary"
         );
         // Nobody is left to hear it only if everything has ended already.
         let _ = drain.send(true);
         if timeout(DRAIN, clients).await.is_err() {
             tracing::warn!(
-                clients = shared.clients(),
+                clients = shared.clients.len(),
                 "closing clients that came to no command boundary"
             );
         }

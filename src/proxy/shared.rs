@@ -3,13 +3,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use dashmap::DashMap;
 use tokio::sync::{Notify, broadcast, watch};
 use uuid::Uuid;
 
+use super::clients::Clients;
 use super::own::Handle;
 use crate::admin::api;
 use crate::command::{self, CommandId};
@@ -21,7 +21,7 @@ use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
-use crate::session::{Notice, Observed, Policy, Session, Settled, Witnessed};
+use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// Events that a watcher may be behind before it misses some.
 const EVENTS: usize = 4096;
@@ -48,11 +48,13 @@ pub(super) struct Shared {
     pub events: broadcast::Sender<Arc<api::Event>>,
     /// Changes whenever the table or the rules' figures may have.
     pub changes: watch::Sender<()>,
+    /// The clients that are connected.
+    pub clients: Clients,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
-    /// The clients that are connected, by their number.
-    clients: DashMap<u64, ConnectionId>,
     started: Instant,
+    /// The same moment in milliseconds since 1970.
+    started_unix_ms: u64,
     instance: Arc<str>,
     next: AtomicU64,
 }
@@ -78,8 +80,11 @@ impl Shared {
             changes: watch::Sender::new(()),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
-            clients: DashMap::new(),
+            clients: Clients::default(),
             started: Instant::now(),
+            started_unix_ms: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
             instance: instance.into(),
             next: AtomicU64::new(1),
         }
@@ -90,17 +95,17 @@ impl Shared {
         Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
+    /// The moment in milliseconds since 1970, by the wall clock as it stood when the process began.
+    pub(super) fn unix_ms(&self, at: Time) -> u64 {
+        self.started_unix_ms.saturating_add(at.0 / 1000)
+    }
+
     /// The name of a new connection.
     pub(super) fn connection(&self) -> ConnectionId {
         ConnectionId {
             instance: Arc::clone(&self.instance),
             number: self.next.fetch_add(1, Ordering::Relaxed),
         }
-    }
-
-    /// How many clients are connected.
-    pub(super) fn clients(&self) -> usize {
-        self.clients.len()
     }
 
     /// The keeper. Held for a moment, never across an await. A panic elsewhere leaves it usable: it proves nothing.
@@ -114,14 +119,13 @@ impl Shared {
 
     pub(super) fn opened(&self, session: &Session, from: &str) {
         tracing::debug!(connection = %session.connection(), from, "a client connected");
-        self.clients
-            .insert(session.connection().number, session.connection().clone());
+        self.clients.opened(session.connection(), from);
         self.metrics.opened(Side::Downstream);
         self.metrics.opened(Side::Upstream);
     }
 
     pub(super) fn closed(&self, connection: &ConnectionId, closing: Closing, ended: &[Owner]) {
-        self.clients.remove(&connection.number);
+        self.clients.closed(connection);
         self.metrics.closed(Side::Downstream);
         self.metrics.closed(Side::Upstream);
         self.keeper().closed(self.now(), connection, closing);
@@ -180,7 +184,7 @@ impl Shared {
     pub(super) fn witnessed(&self, events: &mut Vec<Witnessed>) {
         self.keep(events);
         for Witnessed { event, .. } in events.drain(..) {
-            // A script says that it found a lease expired; the keeper that granted it says so once, and is heard.
+            // A script or the observe model says that it found a lease expired; the keeper says so once, and is heard.
             if !matches!(event.what, What::Expired { .. }) {
                 self.show(&event);
             }
@@ -197,15 +201,14 @@ impl Shared {
                 observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
             }
         }
-        let events: Vec<_> = events
+        let mut events: Vec<_> = events
             .into_iter()
             .map(|event| Witnessed {
                 event,
                 bound: Bound::Free,
             })
             .collect();
-        self.keep(&events);
-        events.iter().for_each(|witnessed| self.show(&witnessed.event));
+        self.witnessed(&mut events);
     }
 
     fn keep(&self, events: &[Witnessed]) {
@@ -222,6 +225,7 @@ impl Shared {
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
         match notice {
             Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
+            Notice::Name(name) => self.clients.named(connection, &name),
             Notice::ScriptsFlushed => {
                 let own = self.own.clone();
                 tokio::spawn(async move {
@@ -229,18 +233,24 @@ impl Shared {
                     let _ = own.reload_scripts().await;
                 });
             }
-            Notice::DataFlushed(command) => {
-                let known = self.keeper().known(None);
-                if known > 0 {
-                    tracing::warn!(command, %connection, leases_known = known, "a client flushed data while leases were known");
-                }
-                self.keeper().look_again(self.now(), None);
-            }
+            Notice::DataFlushed { command, databases } => self.flushed(connection, command, databases),
             Notice::Watching { database, key, on } => {
                 self.keeper().watching(connection.number, database, &key, on);
             }
         }
         self.chores.notify_one();
+    }
+
+    fn flushed(&self, connection: &ConnectionId, command: &'static str, databases: Databases) {
+        let mut keeper = self.keeper();
+        let known: usize = databases.each().map(|database| keeper.known(database)).sum();
+        for database in databases.each() {
+            keeper.look_again(self.now(), database);
+        }
+        drop(keeper);
+        if known > 0 {
+            tracing::warn!(command, %connection, leases_known = known, "a client flushed data while leases were known");
+        }
     }
 
     /// Shows an event to metrics and log.

@@ -31,7 +31,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 pub use ending::Next;
 pub use identity::Peer;
-pub use pending::Notice;
+pub use pending::{Databases, Notice};
 pub use policy::{Observed, Policy, Witnessed};
 pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
 

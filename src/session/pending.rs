@@ -113,6 +113,13 @@ pub(super) enum Special {
     Switch(Switch),
     /// Passed on; the shell is told if it is no error.
     Notice(Notice),
+    /// `FLUSHDB`, `FLUSHALL`, `SWAPDB`: passed on; the shell is told if it is no error.
+    Flush {
+        /// Which command.
+        command: &'static str,
+        /// Where; `None`: in the client's own database when its turn comes.
+        databases: Option<Databases>,
+    },
     /// `WATCH` or `UNWATCH`: passed on; the keeper is told of lock keys.
     Watch(Vec<Bytes>),
 }
@@ -142,6 +149,29 @@ pub(super) enum Listing {
     Scan,
 }
 
+/// Which databases a command emptied or changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Databases {
+    /// This one.
+    One(u32),
+    /// These two, for each other.
+    Two(u32, u32),
+    /// Every one.
+    All,
+}
+
+impl Databases {
+    /// Each of them; `None` stands for all.
+    pub fn each(self) -> impl Iterator<Item = Option<u32>> {
+        let (first, second) = match self {
+            Databases::One(database) => (Some(database), None),
+            Databases::Two(one, other) => (Some(one), Some(other).filter(|other| *other != one)),
+            Databases::All => (None, None),
+        };
+        std::iter::once(first).chain(second.map(Some))
+    }
+}
+
 /// What the shell has to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -155,7 +185,14 @@ pub enum Notice {
         owner: Owner,
     },
     /// `FLUSHDB`, `FLUSHALL` or `SWAPDB` went through: leases may be gone or in another database.
-    DataFlushed(&'static str),
+    DataFlushed {
+        /// Which command.
+        command: &'static str,
+        /// Where.
+        databases: Databases,
+    },
+    /// The client has another name, as the server confirmed it, cut at 256 bytes; empty: none any more.
+    Name(Bytes),
     /// The client watches, or no longer watches, a lock key.
     Watching {
         /// The database.

@@ -196,7 +196,7 @@ impl Session {
             Role::Auth | Role::Hello | Role::Reset | Role::Select => self.change_identity(row.role, request),
             Role::Client => self.client_command(request),
             Role::Script => self.script_admin(request),
-            Role::Flush | Role::SwapDb => self.flush(request),
+            Role::Flush | Role::SwapDb => self.flush(row.role, request),
             Role::Monitor => self.monitor(request),
             Role::Quit => self.quit(request),
             Role::Replication => self.replication(request),

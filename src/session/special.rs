@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::answers::{Begun, Elements, NOAUTH, Sink, Whose};
-use super::pending::{Expect, Notice, Script, Special};
+use super::pending::{Databases, Expect, Notice, Script, Special};
 use super::silence::Switch;
 use super::transaction::Transaction;
 use super::{Session, answers::Kept, locks};
@@ -18,6 +18,8 @@ use crate::session::policy::Observed;
 
 /// Longest first line that is waited for; what is longer is passed on unread.
 const LINE_LIMIT: usize = 64 * 1024;
+/// So many bytes of a client's name are told to those who show it.
+const SHOWN_NAME: usize = 256;
 
 impl Special {
     /// Whether an answer that was read as this is to a question of ours, so that no command of the client is over.
@@ -111,6 +113,10 @@ impl Session {
             Special::Monitor => self.monitoring = true,
             Special::Replication => return self.begin_raw(rest),
             Special::Notice(notice) => self.notices.push(notice),
+            Special::Flush { command, databases } => {
+                let databases = databases.unwrap_or(Databases::One(self.identity.database));
+                self.notices.push(Notice::DataFlushed { command, databases });
+            }
             Special::Watch(keys) => self.watching(keys),
             Special::Acknowledge(_)
             | Special::Filter(_)
@@ -282,7 +288,12 @@ impl Session {
             Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
         }
         self.limits();
+        let name = self.identity.name.clone();
         self.identity.apply(change);
+        if self.identity.name != name {
+            let name = self.identity.name.iter().copied().take(SHOWN_NAME).collect();
+            self.notices.push(Notice::Name(name));
+        }
         self.tell_owners();
     }
 

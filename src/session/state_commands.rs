@@ -3,12 +3,13 @@
 
 use bytes::Bytes;
 
-use super::pending::{Acknowledge, Expect, Listing, Notice, Special};
+use super::pending::{Acknowledge, Databases, Expect, Listing, Notice, Special};
 use super::requests::{Request, Taken};
 use super::silence::Switch;
 use super::{ClientEnd, Session};
 use crate::command::client::{self, ClientCall, Hello};
 use crate::command::{self, Role, Row};
+use crate::resp::number::integer;
 use crate::resp::{Args, Resp, encode, is_word, texts};
 use crate::session::identity::Change;
 
@@ -114,8 +115,15 @@ impl Session {
         }
     }
 
-    pub(super) fn flush(&mut self, request: &Request<'_>) -> Taken {
-        self.special(request, Special::Notice(Notice::DataFlushed(command::name(request.id))))
+    pub(super) fn flush(&mut self, role: Role, request: &Request<'_>) -> Taken {
+        let command = command::name(request.id);
+        let database = |index| integer(request.args.get(index)?).and_then(|number| u32::try_from(number).ok());
+        let databases = match (role, database(1), database(2)) {
+            (Role::SwapDb, Some(one), Some(other)) => Some(Databases::Two(one, other)),
+            (Role::Flush, ..) if command.eq_ignore_ascii_case("flushdb") => None,
+            _ => Some(Databases::All),
+        };
+        self.special(request, Special::Flush { command, databases })
     }
 
     /// What follows waits, since the server ignores a second `MONITOR` without a word, and `SYNC` likewise: neither is

@@ -312,7 +312,10 @@ impl World {
             let keeper = &mut self.proxies[proxy].keeper;
             match notice {
                 Notice::Owner { rule, owner } => keeper.bound(number, rule, &owner),
-                Notice::DataFlushed(_) => keeper.look_again(now, None),
+                Notice::DataFlushed { databases, .. } => {
+                    databases.each().for_each(|database| keeper.look_again(now, database));
+                }
+                Notice::Name(_) => {}
                 Notice::Watching { database, key, on } => keeper.watching(number, database, &key, on),
                 Notice::ScriptsFlushed => self.own_load_scripts(proxy),
             }

@@ -101,6 +101,7 @@ impl Book {
             presence.leases.insert(id);
         }
         let on_lock = self.by_lock.entry(lease.lock()).or_default();
+        lease.has_forerunners = !on_lock.is_empty();
         on_lock.push(id);
         let crowded_out = (on_lock.len() > LEASES_ON_ONE_LOCK)
             .then(|| on_lock.first().copied())
@@ -283,6 +284,11 @@ impl Book {
 
     pub(super) fn gauge(&self, rule: RuleIndex) -> Option<&Gauge> {
         self.counts.gauges.get(&rule)
+    }
+
+    /// How many leases hold their locks.
+    pub(super) fn held(&self) -> usize {
+        self.counts.gauges.values().map(|gauge| gauge.held.len()).sum()
     }
 
     /// The debt that is dropped next.

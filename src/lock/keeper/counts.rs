@@ -1,4 +1,4 @@
-//! The keeper's counts: the live leases of each rule by age, and the debts by the time they end. Counts; decides nothing.
+//! The keeper's counts: the leases of each rule that hold their lock, by age, and the debts by the time they end. Counts; decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,25 +20,23 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn add(&mut self, id: LeaseId, lease: &Lease) {
-        match lease.phase {
-            Phase::Live => {
-                let gauge = self.gauges.entry(lease.rule).or_default();
-                gauge.held.insert((lease.granted, id));
-                gauge.without_ttl += usize::from(lease.ttl_ms.is_none());
-            }
-            Phase::Owed { until } => _ = self.owed.insert((until, id)),
-            Phase::Unsure { .. } => {}
+        if let Phase::Owed { until } = lease.phase {
+            self.owed.insert((until, id));
+        } else if lease.is_held() {
+            let gauge = self.gauges.entry(lease.rule).or_default();
+            gauge.held.insert((lease.granted, id));
+            gauge.without_ttl += usize::from(lease.ttl_ms.is_none());
         }
     }
 
     pub(super) fn subtract(&mut self, id: LeaseId, lease: &Lease) {
-        match (lease.phase, self.gauges.get_mut(&lease.rule)) {
-            (Phase::Live, Some(gauge)) => {
-                gauge.held.remove(&(lease.granted, id));
-                gauge.without_ttl -= usize::from(lease.ttl_ms.is_none());
-            }
-            (Phase::Owed { until }, _) => _ = self.owed.remove(&(until, id)),
-            (Phase::Live | Phase::Unsure { .. }, _) => {}
+        if let Phase::Owed { until } = lease.phase {
+            self.owed.remove(&(until, id));
+        } else if lease.is_held()
+            && let Some(gauge) = self.gauges.get_mut(&lease.rule)
+        {
+            gauge.held.remove(&(lease.granted, id));
+            gauge.without_ttl -= usize::from(lease.ttl_ms.is_none());
         }
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::lease::{ENDLESS_MS, Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
 use super::{Bound, Keeper, Waited};
-use crate::event::{Event, Grant, Release, ReleaseOutcome, RuleIndex, Time, What};
+use crate::event::{Event, Grant, Operation, Release, ReleaseOutcome, RuleIndex, Time, What};
 
 impl Keeper {
     /// Takes note of one event of a session. `bond` is that of the event's owner. A grant ends the wait of its owner.
@@ -32,6 +32,7 @@ impl Keeper {
             }
             What::Expired { .. } => self.seen_ended(event, true),
             What::Ended => self.seen_ended(event, false),
+            What::Refused(refusal) if refusal.operation == Operation::Overwrite => self.swept_away(event),
             What::AcquireFailed | What::Refused(_) | What::Renewal(_) | What::DebtsDropped { .. } => {}
         }
         None
@@ -58,6 +59,7 @@ impl Keeper {
             connected: closed.is_none(),
             bond,
             granted: event.at,
+            fence: grant.fence,
             ttl_ms: grant.ttl_ms,
             due: grant.ttl_ms.map(|ttl| event.at.plus_ms(ttl)),
             phase: Phase::Live,
@@ -69,6 +71,11 @@ impl Keeper {
             pending: None,
             attempts: 0,
             mark: None,
+            renewals: 0,
+            extensions: 0,
+            foreign_tries: 0,
+            paid: false,
+            has_forerunners: false,
             timer: None,
         });
         self.dropped.leases += u64::from(crowded);
@@ -83,7 +90,7 @@ impl Keeper {
         let older: Vec<LeaseId> = self
             .book
             .on_lock(lock)
-            .filter(|(_, lease)| matches!(lease.phase, Phase::Live | Phase::Unsure { superseded: false, .. }))
+            .filter(|(_, lease)| lease.is_held())
             .map(|(id, _)| id)
             .collect();
         for id in older {
@@ -130,15 +137,41 @@ impl Keeper {
             }
             ReleaseOutcome::Pooled => self.given_up(event, release.held_ms, |lease| is_owners(lease, event)),
             ReleaseOutcome::SelfChecked | ReleaseOutcome::Forced => self.given_up(event, release.held_ms, |_| true),
-            ReleaseOutcome::Late => self.paid(event),
+            ReleaseOutcome::Late => {
+                self.paid(event);
+                self.swept_away(event);
+            }
             // The server has no such lease: the one known here ended unseen.
             ReleaseOutcome::Absent | ReleaseOutcome::Unmanaged => {
                 if let Some(id) = self.current(&lock_of(event)) {
                     self.ask(id, event.at.plus_ms(SETTLE_MS));
                 }
             }
-            // The first is the keeper's own work, and it knows already; the second changed nothing.
-            ReleaseOutcome::Disconnect | ReleaseOutcome::Foreign => {}
+            ReleaseOutcome::Foreign => {
+                self.foreign_try(event);
+                self.swept_away(event);
+            }
+            // The keeper's own work, and it knows already.
+            ReleaseOutcome::Disconnect => {}
+        }
+    }
+
+    /// Somebody else tried to release the lease that holds the lock.
+    fn foreign_try(&mut self, event: &Event) {
+        let Some(id) = self.current(&lock_of(event)) else {
+            return;
+        };
+        self.book.change(id, |lease| {
+            lease.foreign_tries += u64::from(lease.owner != event.owner);
+        });
+    }
+
+    /// In observe mode the server has done as it was told, whoever asked: a lease that enforce mode had kept is gone.
+    fn swept_away(&mut self, event: &Event) {
+        let current = self.current(&lock_of(event));
+        let observed = |lease: &Lease| lease.is_observed() && lease.granted <= event.at;
+        if let Some(id) = current.filter(|id| self.book.lease(*id).is_some_and(observed)) {
+            self.ask(id, event.at.plus_ms(SETTLE_MS));
         }
     }
 
@@ -161,7 +194,7 @@ impl Keeper {
     fn paid(&mut self, event: &Event) {
         let lock = &lock_of(event);
         let owes = |lease: &Lease| match lease.phase {
-            Phase::Owed { .. } => true,
+            Phase::Owed { .. } => !lease.paid,
             Phase::Live | Phase::Unsure { given_up: false, .. } => lease.is_past_due(event.at),
             Phase::Unsure { .. } => false,
         };
@@ -183,6 +216,8 @@ impl Keeper {
         let current_is_own = self.current(lock).and_then(|id| self.book.lease(id)).is_some_and(own);
         if is_own && !current_is_own {
             self.book.remove(id);
+        } else {
+            self.book.change(id, |lease| lease.paid = true);
         }
     }
 
@@ -196,14 +231,16 @@ impl Keeper {
             return;
         }
         self.book.change(id, |lease| {
+            // The first TTL of a lease that had none is no extension: `SETNX`, then `EXPIRE`.
+            lease.extensions += u64::from(lease.ttl_ms.is_some());
             lease.set_ttl(event.at, ttl_ms);
             lease.phase = Phase::Live;
         });
         self.plan(id);
     }
 
-    /// A script or the observe model saw that a lease had ended; whose, the event says. Of an observed lease they have
-    /// told metrics and logs already; of a lease with a token only the keeper does, so that it is counted once.
+    /// A script or the observe model saw that a lease had ended; whose, the event says. That it expired only the keeper
+    /// tells metrics and logs, so that it is counted once; that an observed one ended otherwise the model has told.
     fn seen_ended(&mut self, event: &Event, expired: bool) {
         let ended = |lease: &Lease| match lease.phase {
             Phase::Owed { .. } => false,
@@ -212,9 +249,8 @@ impl Keeper {
         };
         let found = self.book.on_lock(&lock_of(event)).find(|(_, lease)| ended(lease));
         match found.map(|(id, lease)| (id, lease.is_observed())) {
-            Some((id, false)) => self.expired(id, event.at),
-            Some((id, true)) if expired => self.becomes_owed(id, event.at),
-            Some((id, true)) => _ = self.book.remove(id),
+            Some((id, _)) if expired => self.expired(id, event.at),
+            Some((id, _)) => _ = self.book.remove(id),
             None => {}
         }
     }
@@ -222,7 +258,7 @@ impl Keeper {
     /// The youngest lease on the lock, if it has not ended as far as is known.
     pub(super) fn current(&self, lock: &LockId) -> Option<LeaseId> {
         let (id, lease) = self.book.on_lock(lock).next_back()?;
-        matches!(lease.phase, Phase::Live | Phase::Unsure { superseded: false, .. }).then_some(id)
+        lease.is_held().then_some(id)
     }
 
     /// The lease ended by its TTL: said once, and its debt is kept as long as it counts.
@@ -238,7 +274,7 @@ impl Keeper {
         let Some(lease) = self.book.lease(id) else { return };
         let window_ms = self.rule(lease.rule).map_or(0, |rule| rule.window_ms);
         let until = lease.due.unwrap_or(at).plus_ms(window_ms);
-        if window_ms == 0 || until <= at || lease.is_observed() {
+        if window_ms == 0 || until <= at {
             self.book.remove(id);
             return;
         }

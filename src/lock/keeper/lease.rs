@@ -97,6 +97,8 @@ pub(super) struct Lease {
     pub(super) connected: bool,
     pub(super) bond: Bound,
     pub(super) granted: Time,
+    /// The fencing token, where the rule asks for one.
+    pub(super) fence: Option<u64>,
     /// The full TTL as last set.
     pub(super) ttl_ms: Option<u64>,
     pub(super) due: Option<Time>,
@@ -115,6 +117,16 @@ pub(super) struct Lease {
     /// Failures of the step under way, in a row.
     pub(super) attempts: u32,
     pub(super) mark: Option<Mark>,
+    /// Renewed so often by this proxy.
+    pub(super) renewals: u64,
+    /// Its TTL was set anew so often by a client.
+    pub(super) extensions: u64,
+    /// Other owners tried to release it so often.
+    pub(super) foreign_tries: u64,
+    /// Its debt was paid; it is only kept because the payment may come back, or for the end of its connection.
+    pub(super) paid: bool,
+    /// Other leases on the lock were known when it was granted. Without them none can be owed beside it.
+    pub(super) has_forerunners: bool,
     /// Where it stands in the timer queue.
     pub(super) timer: Option<Time>,
 }
@@ -131,6 +143,16 @@ impl Lease {
 
     pub(super) fn is_live(&self) -> bool {
         self.phase == Phase::Live
+    }
+
+    /// The lock is this lease's until the server says otherwise.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.phase, Phase::Live | Phase::Unsure { superseded: false, .. })
+    }
+
+    /// It ended by its TTL, and its release has not come.
+    pub(super) fn is_owed(&self) -> bool {
+        matches!(self.phase, Phase::Owed { .. }) && !self.paid
     }
 
     pub(super) fn is_superseded(&self) -> bool {

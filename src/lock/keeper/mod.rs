@@ -24,6 +24,9 @@ mod counts;
 mod events;
 mod lease;
 mod results;
+mod selection;
+mod table;
+mod warning;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,10 +36,12 @@ use bytes::Bytes;
 use self::book::Book;
 use self::chores::Queue;
 use self::lease::{LeaseId, Phase};
+pub use self::table::{Row, SortBy, Table, TableQuery};
+pub use self::warning::Warning;
 use super::owner::Bound;
 use super::rule::Rule;
-pub use super::waiters::Waited;
 use super::waiters::Waiters;
+pub use super::waiters::{Waited, Waiting};
 use crate::event::{Event, Owner, RuleIndex, Time};
 
 /// Who closed a downstream connection.
@@ -105,6 +110,8 @@ pub struct Dropped {
     pub watches: u64,
     /// Marks given up after many failures.
     pub marks: u64,
+    /// Waiters forgotten before their time.
+    pub waiters: u64,
 }
 
 /// What the keeper needs of a rule.
@@ -261,7 +268,10 @@ impl Keeper {
 
     /// What was left out because of a limit.
     pub fn dropped(&self) -> Dropped {
-        self.dropped
+        Dropped {
+            waiters: self.waiters.dropped(),
+            ..self.dropped
+        }
     }
 
     /// How many leases and debts are remembered.

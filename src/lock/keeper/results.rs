@@ -73,6 +73,7 @@ impl Keeper {
             match result {
                 Ok(Done::Renewed { ttl_ms }) => {
                     lease.attempts = 0;
+                    lease.renewals += 1;
                     let due = at.plus_ms(*ttl_ms);
                     match lease.ttl_ms {
                         Some(full) if full == asked_ms => {
@@ -128,6 +129,8 @@ impl Keeper {
                 // Somebody extended it through another proxy. Of the full TTL only what is left can be seen.
                 lease.ttl_ms = ttl_ms.map(|left| left.max(lease.ttl_ms.unwrap_or(0)));
                 lease.leave_at = None;
+                let later = |due| ttl_ms.is_none_or(|left| at.plus_ms(left) > due);
+                lease.extensions += u64::from(lease.due.is_some_and(later));
             }
             lease.due = ttl_ms.map(|left| at.plus_ms(left));
             lease.endless_look_at = lease.next_endless_look(at);

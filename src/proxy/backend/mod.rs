@@ -4,6 +4,7 @@ mod locks;
 mod records;
 mod rules;
 mod suggestions;
+mod warnings;
 
 use std::sync::Arc;
 
