@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 5] = [
 /// # Errors
 ///
 /// What is wrong with the text, for the operator.
-pub(super) fn parse(text: &str) -> Result<u64, String> {
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err("must be a time, like \"30s\"".to_owned());
@@ -60,7 +60,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a time in the largest units that tell it exactly.
-pub(super) fn text(milliseconds: u64) -> String {
+pub(crate) fn text(milliseconds: u64) -> String {
     let mut left = milliseconds;
     let mut text = String::new();
     for (name, length) in UNITS {
