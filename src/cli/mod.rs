@@ -1,11 +1,15 @@
-//! The command line: serve, check, demo, release. Reads arguments and configuration, prints, and calls the parts that
+//! The command line: serve, check, demo, explain, release. Reads arguments and configuration, prints, and calls the parts that
 //! do the work.
 
 mod check;
 pub mod demo;
+mod explain;
+mod output;
 mod release;
 mod serve;
 mod showcase;
+#[allow(dead_code)] // The table and the tap use the rest.
+mod shown;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -55,6 +59,8 @@ enum Command {
     },
     /// Play the bug that lockward exists for: straight on a server, then through lockward.
     Demo,
+    /// Explain what becomes of one command under the configuration: needs no server.
+    Explain(explain::Explain),
     /// Release a lock by force, through the admin address of a running lockward.
     Release(release::Release),
 }
@@ -76,6 +82,7 @@ pub fn main() -> ExitCode {
         None => serve::run(&cli.serve),
         Some(Command::Check { source, connect }) => check::run(&source, connect),
         Some(Command::Demo) => showcase::run(),
+        Some(Command::Explain(explain)) => explain.run(),
         Some(Command::Release(release)) => release.run(),
     };
     result.unwrap_or_else(|code| code)

@@ -87,13 +87,23 @@ fn word<T: PartialEq>(value: &T, words: &[(&'static str, T)]) -> &'static str {
         .map_or("", |(word, _)| word)
 }
 
+/// How a rule says it: the parts of its owner, with "and" between them.
+pub(crate) fn owner_words(rule: &Rule) -> String {
+    let owner: Vec<&str> = rule.owner.iter().map(|part| word(part, &OWNER_PARTS)).collect();
+    owner.join(" and ")
+}
+
+/// The word for a rule's mode.
+pub(crate) fn mode_word(rule: &Rule) -> &'static str {
+    word(&rule.mode, &MODES)
+}
+
 fn describe_rule(index: usize, rule: &Rule) -> String {
     let patterns: Vec<String> = rule
         .patterns
         .iter()
         .map(|pattern| pattern.escape_ascii().to_string())
         .collect();
-    let owner: Vec<&str> = rule.owner.iter().map(|part| word(part, &OWNER_PARTS)).collect();
     let time = |time: Option<u64>| time.map_or("off".to_owned(), duration::text);
     let after = |on: bool, label: &str, milliseconds: u64| match on {
         true => format!("{label} {}", duration::text(milliseconds)),
@@ -108,8 +118,8 @@ fn describe_rule(index: usize, rule: &Rule) -> String {
         DeniedWrite::Nil => "nil",
     };
     let lines = [
-        ("mode", word(&rule.mode, &MODES).to_owned()),
-        ("owner", owner.join(" and ")),
+        ("mode", mode_word(rule).to_owned()),
+        ("owner", owner_words(rule)),
         ("unmanaged", unmanaged.to_owned()),
         ("denied_write", denied_write.to_owned()),
         ("fencing", on_off(rule.fencing)),

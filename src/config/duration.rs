@@ -60,7 +60,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a time in the largest units that tell it exactly.
-pub(super) fn text(milliseconds: u64) -> String {
+pub(crate) fn text(milliseconds: u64) -> String {
     let mut left = milliseconds;
     let mut text = String::new();
     for (name, length) in UNITS {

@@ -12,7 +12,7 @@
 mod address;
 pub mod check;
 mod conflicts;
-mod duration;
+pub(crate) mod duration;
 mod environment;
 mod fault;
 mod keys;

@@ -15,6 +15,7 @@ use super::idiom::{self, Meaning};
 use super::model::Model;
 use super::rule::Rule;
 use seen::{Ask, ask};
+pub use seen::{Ttl, written_ttl};
 
 /// So many locks are followed at once; of more, those that are free and owe nothing are forgotten first.
 const MOST_LOCKS: usize = 16_384;

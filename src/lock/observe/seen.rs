@@ -42,7 +42,7 @@ pub(super) enum Told {
 
 /// The expiry that a command leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ttl {
+pub enum Ttl {
     /// As it was.
     Keep,
     /// None, or one that is not known here.
@@ -92,7 +92,8 @@ fn written(write: Write, request: &Request<'_>) -> Ask {
     }
 }
 
-fn written_ttl(request: &Request<'_>) -> Ttl {
+/// The TTL that a command which writes one key gives it.
+pub fn written_ttl(request: &Request<'_>) -> Ttl {
     let args = request.args;
     let in_units = |index: usize, unit_ms: i64| {
         let units = args.get(index).and_then(integer);
