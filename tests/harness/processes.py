@@ -3,6 +3,7 @@
 Everything started here is ended by its process id, when its `with` block ends or the program exits.
 """
 import atexit
+import json
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import time
 import urllib.request
 
+from . import marks
 from .resp import Connection, Error
 
 START_LIMIT = 20.0      # seconds until a process must listen
@@ -165,7 +167,8 @@ class Proxy(Process):
         listen = 'unix = "%s"' % unix if unix else 'address = "127.0.0.1:%d"' % self.port
         upstream = "redis+unix://%s" % server.unix if server.unix else "redis://127.0.0.1:%d" % server.port
         with open(self.config, "w") as config:
-            config.write('[listen]\n%s\n\n[admin]\naddress = "127.0.0.1:%d"\n\n' % (listen, self.admin_port))
+            config.write('[listen]\n%s\n\n[admin]\naddress = "127.0.0.1:%d"\ntoken = "%s"\n\n' % (
+                listen, self.admin_port, marks.ADMIN_TOKEN))
             config.write(rules.replace("$REDIS", "127.0.0.1:%d" % server.port))
             if "[upstream]" not in rules:
                 config.write('\n[upstream]\nurl = "%s"\n' % upstream)
@@ -177,7 +180,14 @@ class Proxy(Process):
     def address(self):
         return self.unix or self.port
 
-    def metrics(self):
-        url = "http://127.0.0.1:%d/metrics" % self.admin_port
-        with urllib.request.urlopen(url, timeout=5) as answer:
+    def get(self, path, limit=5):
+        """What the admin address answers to a GET; an answer that is an error raises urllib's HTTPError."""
+        url = "http://127.0.0.1:%d%s" % (self.admin_port, path)
+        with urllib.request.urlopen(url, timeout=limit) as answer:
             return answer.read().decode()
+
+    def metrics(self):
+        return self.get("/metrics")
+
+    def json(self, path):
+        return json.loads(self.get(path))
