@@ -155,11 +155,12 @@ class Server(Process):
 
 
 class Proxy(Process):
-    """lockward in front of a server. `rules` is the TOML behind the sections that the harness writes itself."""
+    """lockward in front of a server. `rules` is the TOML behind the sections that the harness writes itself; with an
+    empty `token` nothing can be changed through the admin address."""
 
     name = "proxy"
 
-    def __init__(self, program, server, rules, folder, unix=None):
+    def __init__(self, program, server, rules, folder, unix=None, token=marks.ADMIN_TOKEN):
         super().__init__(folder)
         self.program, self.unix = program, unix
         self.port, self.admin_port = free_port(), free_port()
@@ -168,7 +169,7 @@ class Proxy(Process):
         upstream = "redis+unix://%s" % server.unix if server.unix else "redis://127.0.0.1:%d" % server.port
         with open(self.config, "w") as config:
             config.write('[listen]\n%s\n\n[admin]\naddress = "127.0.0.1:%d"\ntoken = "%s"\n\n' % (
-                listen, self.admin_port, marks.ADMIN_TOKEN))
+                listen, self.admin_port, token))
             config.write(rules.replace("$REDIS", "127.0.0.1:%d" % server.port))
             if "[upstream]" not in rules:
                 config.write('\n[upstream]\nurl = "%s"\n' % upstream)

@@ -1,0 +1,134 @@
+"""The page of one lock: the timeline of the founding bug, and release by force."""
+import time
+
+from browser import expect
+from harness import marks
+from table import named
+
+SVG = ".drawing svg "
+
+
+def boxes(page, selector):
+    """Where the shapes of the timeline stand: (left, right) in pixels."""
+    return page.js("""(selector) => [...document.querySelectorAll(selector)].map((node) => {
+      const box = node.getBoundingClientRect();
+      return [box.left, box.right];
+    })""", SVG + selector)
+
+
+def test_the_timeline_shows_an_overrun_and_an_overlap(browser, world):
+    with world.proxy() as proxy, browser.page(proxy) as page:
+        slow, quick = named(proxy, "slow"), named(proxy, "quick")
+        page.open("#/lock/0/lock:invoice")
+        expect(slow.ask("SET", "lock:invoice", "1", "NX", "PX", "600") == "OK", "not granted")
+        while quick.ask("SET", "lock:invoice", "2", "NX", "PX", "30000") is None:
+            time.sleep(0.02)
+        # The first holder is still at work: hatched to this moment, and a band over both.
+        page.until("the overlap", lambda: page.count(SVG + ".overlap") == 1)
+        expect(page.count(SVG + ".overrun.owed") == 1 and page.count(SVG + ".late") == 0, "an overrun that is over")
+        first = boxes(page, ".overlap")[0]
+        page.until("that it grows", lambda: boxes(page, ".overlap") and "so far" in page.text("figcaption"))
+        time.sleep(0.5)
+        expect(slow.ask("DEL", "lock:invoice") == 0, "the late release deleted the lease of the other")
+        page.until("the late release", lambda: page.count(SVG + ".late") == 1 and page.count(SVG + ".overrun.owed") == 0)
+        (overrun,), (overlap,), (late,) = boxes(page, ".overrun"), boxes(page, ".overlap"), boxes(page, ".late")
+        past, live = boxes(page, ".lease:not(.live)"), boxes(page, ".lease.live")
+        expect(len(past) == 1 and len(live) == 1, "not two leases:", past, live)
+        expect(abs(past[0][1] - overrun[0]) < 3, "the overrun does not follow its lease:", past, overrun)
+        expect(abs(overlap[0] - live[0][0]) < 3, "the overlap does not begin with the second lease:", overlap, live)
+        expect(abs(overlap[1] - overrun[1]) < 3 and abs((late[0] + late[1]) / 2 - overrun[1]) < 4, "they do not end together:", overlap, overrun, late)
+        words = page.text("figcaption")
+        expect("slow overran its TTL by" in words and "quick held the lock beside slow: two at work for" in words, words)
+        label = page.js("() => document.querySelector('.drawing svg').getAttribute('aria-label')")
+        expect(label == words, "what is read out is something else:", label)
+        page.tab.locator("summary").click()
+        page.until("the table", lambda: page.count("details table tbody tr") == 2)
+        expect("too late" in page.text("details table") and "with quick" in page.text("details table"), page.text("details table"))
+        events = page.js("() => [...document.querySelectorAll('.events li')].map((entry) => entry.dataset.event)")
+        expect({"acquired", "contended", "expired", "late_release"} <= set(events), "the history lacks something:", events)
+        expect(first[1] > first[0], "the band had no width:", first)
+        (late_entry,) = [entry for entry in proxy.json("/api/v1/locks/lock:invoice")["known"]["spans"] if entry["late_release_ms"]]
+        return "overran by %d ms" % (late_entry["late_release_ms"] - late_entry["due_ms"])
+
+
+def test_a_lock_page_follows_its_lock_within_a_second(browser, world):
+    with world.proxy() as proxy, browser.page(proxy) as page:
+        client = named(proxy, "worker-1")
+        page.open("#/lock/0/lock:followed")
+        page.until("that nobody holds it", lambda: page.count(".holder") and "Nobody holds it" in page.text(".holder"))
+        taken, given = [], []
+        for _ in range(5):
+            client.ask("SET", "lock:followed", "1", "NX", "EX", "60")
+            begun = time.monotonic()
+            page.until("the holder", lambda: "worker-1" in page.text(".holder"))
+            taken.append(time.monotonic() - begun)
+            client.ask("DEL", "lock:followed")
+            begun = time.monotonic()
+            page.until("its end", lambda: "Nobody holds it" in page.text(".holder"))
+            given.append(time.monotonic() - begun)
+        expect(max(taken + given) < 1, "too late:", taken, given)
+        return "shown after at most %.0f ms, gone after at most %.0f ms" % (max(taken) * 1000, max(given) * 1000)
+
+
+def dialog(page, token, reason="worker 12 is gone"):
+    if not page.count("dialog[open]"):
+        page.tab.locator("text=Release by force …").click()
+        page.until("the dialog", lambda: page.count("dialog[open]") == 1)
+        expect(page.js("() => document.activeElement.id") == "reason", "the dialog does not take the focus")
+        expect("lock:stuck" in page.text("dialog .target") and "client-name=crashed" in page.text("dialog .target"), page.text("dialog"))
+    page.tab.locator("#reason").fill(reason)
+    page.tab.locator("#token").fill(token)
+    page.tab.keyboard.press("Enter")
+
+
+def test_release_by_force_with_and_without_the_right_token(browser, world):
+    with world.proxy() as proxy, browser.page(proxy, allowed=["401"]) as page:
+        client = named(proxy, "crashed")
+        client.ask("SET", "lock:stuck", "1", "NX")
+        page.open("#/lock/0/lock:stuck")
+        dialog(page, marks.WRONG_TOKEN)
+        page.until("that the token is wrong", lambda: "not the admin token" in page.text("dialog .said"))
+        expect(client.ask("EXISTS", "lock:stuck") == 1, "a wrong token released the lock")
+        dialog(page, "")
+        page.tab.wait_for_timeout(200)
+        expect(client.ask("EXISTS", "lock:stuck") == 1 and page.count("dialog[open]") == 1, "no token released the lock")
+        dialog(page, marks.ADMIN_TOKEN)
+        page.until("that it is released", lambda: "Released, after it was held for" in page.text("dialog .said"))
+        expect(client.ask("EXISTS", "lock:stuck") == 0, "it is not released")
+        with open(proxy.log) as log:
+            expect("worker 12 is gone" in log.read(), "the log does not say why")
+        page.tab.keyboard.press("Escape")
+        page.until("that nobody holds it", lambda: "Nobody holds it" in page.text(".holder"))
+        kept = page.js("() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML])")
+        expect(marks.ADMIN_TOKEN not in kept and not any(marks.ADMIN_TOKEN in url for url in page.requests), "the token is written down somewhere")
+        # It is kept in the page's memory, so that the next release needs no typing; a new page knows nothing.
+        client.ask("SET", "lock:stuck", "1", "NX")
+        page.until("the button", lambda: page.tab.locator("text=Release by force …").is_visible())
+        page.tab.locator("text=Release by force …").click()
+        expect(page.tab.locator("#token").input_value() == marks.ADMIN_TOKEN, "the token is asked for again")
+        page.tab.reload()
+        page.until("the button", lambda: page.tab.locator("text=Release by force …").is_visible())
+        page.tab.locator("text=Release by force …").click()
+        expect(page.tab.locator("#token").input_value() == "", "the token outlived its page")
+
+
+def test_release_by_force_of_what_is_gone_says_so(browser, world):
+    with world.proxy() as proxy, browser.page(proxy, allowed=["404"]) as page:
+        client = named(proxy, "crashed")
+        client.ask("SET", "lock:stuck", "1", "NX")
+        page.open("#/lock/0/lock:stuck")
+        page.tab.locator("text=Release by force …").click()
+        client.ask("DEL", "lock:stuck")
+        page.tab.locator("#token").fill(marks.ADMIN_TOKEN)
+        page.tab.keyboard.press("Enter")
+        page.until("that it is free", lambda: "nothing to release any more" in page.text("dialog .said"))
+
+
+def test_release_by_force_where_no_token_is_configured(browser, world):
+    with world.proxy(token="") as proxy, browser.page(proxy, allowed=["403"]) as page:
+        client = named(proxy, "crashed")
+        client.ask("SET", "lock:stuck", "1", "NX")
+        page.open("#/lock/0/lock:stuck")
+        dialog(page, marks.ADMIN_TOKEN)
+        page.until("that there is no token", lambda: "No admin token is configured" in page.text("dialog .said"))
+        expect(client.ask("EXISTS", "lock:stuck") == 1, "it was released all the same")
