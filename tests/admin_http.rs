@@ -54,6 +54,8 @@ async fn a_lock_is_shown_with_its_record_and_without_a_token() {
             "ttl_ms": 1200, "owner": "address=10.0.0.7", "connection": "0123456789abcdef-7", "connection_open": true,
             "fence": 41, "acquired_at_ms": 1_700_000_000_000_i64,
             "debts": [{ "owner": "address=10.0.0.8", "expired_at_ms": 1_700_000_000_500_i64 }],
+            "server_error": null,
+            "known": { "lease": null, "waiters": [], "history": [], "history_dropped": 0, "spans": [] },
         })
     );
 }
@@ -91,7 +93,13 @@ async fn wrong_requests_get_an_error_in_json() {
         ("GET", "/api/v1/locks/lock:a?db=x", 400, "db"),
         ("GET", "/api/v1/locks/lock:a?db=-1", 400, "db"),
         ("GET", "/api/v1/locks/lock:a?database=1", 400, "database"),
-        ("GET", "/api/v1/locks/lock:broken", 502, "server is away"),
+        ("GET", "/api/v1/locks?sort=size", 400, "sort"),
+        ("GET", "/api/v1/locks?older=5m", 400, "older"),
+        ("GET", "/api/v1/live?limit=many", 400, "limit"),
+        ("GET", "/api/v1/events?database=1", 400, "database"),
+        ("GET", "/api/v1/records?db=x", 400, "db"),
+        ("POST", "/", 405, "method"),
+        ("OPTIONS", "/api/v1/events", 405, "method"),
         ("POST", "/api/v1/locks/lock:a", 405, "method"),
         ("OPTIONS", "/metrics", 405, "method"),
     ] {

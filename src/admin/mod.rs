@@ -1,10 +1,10 @@
-//! The HTTP side: metrics, health, one lock, release by force. It has its powers from a [`Backend`] and knows nothing of
+//! The HTTP side: metrics, health, the locks and rules as tables and as streams, release by force, the page. It has its powers from a [`Backend`] and knows nothing of
 //! sockets to clients or servers. One request for each connection, everything bounded in size, number and time, so that
 //! nobody can make it hang. No CORS: web pages of other origins get nothing.
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +25,12 @@ pub mod client;
 mod encoding;
 mod hosts;
 mod routes;
+mod socket;
+mod stream;
 
 use crate::lock::chore::{Done, Seen};
 pub(crate) use encoding::encode;
+use socket::{Progress, Socket};
 
 use api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
 
@@ -37,7 +40,7 @@ const MAX_CONNECTIONS: usize = 64;
 /// For the head of a request to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// For one connection from accept to close, whatever its peer does.
+/// For one connection from accept to close, whatever its peer does, unless it is told a stream.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// For connections to end after the shutdown began.
@@ -50,7 +53,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAX_HEAD: usize = 128 * 1024;
 
 /// A future in a box, as trait objects need it.
-pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+pub type Answer<T, E = String> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+
+/// Why there is no page of records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordsError {
+    /// The operator's: one was asked for a moment ago, or is being read. Nothing was sent to the server.
+    Busy,
+    /// The operator's: what is wrong with the query.
+    Query(String),
+    /// The server's: it is away or refused.
+    Upstream(String),
+}
 
 /// What the admin side can see and do. Errors are sentences for the operator.
 pub trait Backend: Send + Sync + 'static {
@@ -81,7 +95,7 @@ pub trait Backend: Send + Sync + 'static {
     fn known(&self, database: u32, key: &[u8]) -> Known;
 
     /// A page of lease records, read from the server.
-    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage>;
+    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage, RecordsError>;
 
     /// Advice on rules.
     fn suggestions(&self) -> Suggestions;
@@ -97,7 +111,7 @@ pub trait Backend: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 struct Peer(SocketAddr);
 
-/// Serves until `shutdown` ends, then gives open connections two seconds. `token` is what calls that change something
+/// Serves until `shutdown` ends, then ends the streams and gives open connections two seconds. `token` is what calls that change something
 /// must present; if it is empty they are refused. `hosts` are the names by which this address may be called besides IP
 /// literals, `localhost` and names without a dot.
 pub async fn serve(
@@ -107,7 +121,8 @@ pub async fn serve(
     hosts: Vec<String>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let router = routes::router(backend, token, &hosts);
+    let (end, ending) = watch::channel(false);
+    let router = routes::router(backend, token, &hosts, ending);
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     let accepting = async {
@@ -134,6 +149,7 @@ pub async fn serve(
         () = shutdown => {}
     }
     drop(listener);
+    let _ = end.send(true);
     // What is not over by then is aborted when the set is dropped.
     let _ = timeout(SHUTDOWN_TIMEOUT, async {
         while connections.join_next().await.is_some() {}
@@ -142,17 +158,26 @@ pub async fn serve(
 }
 
 async fn connection(stream: TcpStream, peer: Peer, router: Router) {
+    let progress = Arc::new(Progress::default());
+    let socket = Socket::new(stream, Arc::clone(&progress));
+    let heard = Arc::clone(&progress);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        heard.heard();
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(Arc::clone(&heard));
         TowerToHyperService::new(router.clone()).call(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .keep_alive(false)
-        .half_close(true)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(socket), service);
+    let mut connection = pin!(connection);
     // A peer that breaks off or sends nonsense harms only itself: hyper has answered him if he can be answered.
-    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+    let over = timeout(CONNECTION_TIMEOUT, &mut connection).await;
+    if over.is_err() && progress.is_streaming() {
+        // Bounded by what the peer reads, and by the end of lockward.
+        let _ = connection.await;
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lockward::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
-use lockward::admin::{Answer, Backend, serve};
+use lockward::admin::{Answer, Backend, RecordsError, serve};
 use lockward::lock::chore::{Done, Seen};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -119,7 +119,7 @@ impl Backend for Memory {
         Known::default()
     }
 
-    fn records(&self, _query: &RecordsQuery) -> Answer<RecordPage> {
+    fn records(&self, _query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
         Box::pin(async { Ok(RecordPage::default()) })
     }
 

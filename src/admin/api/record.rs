@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Known;
+use crate::admin::encoding::encode;
+use crate::lock::chore::Seen;
 
 /// A page of lease records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub struct Record {
     pub rule: Option<String>,
     /// The lock key exists.
     pub exists: bool,
-    /// `free`, `held`, `unmanaged`, `adrift` or `open`.
+    /// `free`, `held`, `unmanaged`, `adrift` or `open`; `unknown` if the server could not be asked.
     pub state: String,
     /// TTL left of the lock key in milliseconds; nothing without one.
     pub ttl_ms: Option<u64>,
@@ -42,6 +44,45 @@ pub struct Record {
     pub acquired_at_ms: Option<i64>,
     /// Releases owed.
     pub debts: Vec<Debt>,
+}
+
+impl Record {
+    /// The lock as it was seen; its state is `unknown` if it was not.
+    pub(crate) fn new(database: u32, key: &[u8], rule: Option<&str>, seen: Option<Seen>) -> Record {
+        // Every field by name: a new one does not compile until it is shown, or left out on purpose.
+        let Seen {
+            exists,
+            state,
+            ttl_ms,
+            owner,
+            connection,
+            connection_open,
+            fence,
+            acquired_at_ms,
+            debts,
+        } = seen.unwrap_or_else(|| Seen {
+            state: "unknown".to_owned(),
+            ..Seen::default()
+        });
+        let debts = debts.into_iter();
+        Record {
+            key: String::from_utf8_lossy(key).into_owned(),
+            key_encoded: encode(key),
+            database,
+            rule: rule.map(str::to_owned),
+            exists,
+            state,
+            ttl_ms,
+            owner,
+            connection,
+            connection_open,
+            fence,
+            acquired_at_ms,
+            debts: debts
+                .map(|(owner, expired_at_ms)| Debt { owner, expired_at_ms })
+                .collect(),
+        }
+    }
 }
 
 /// A release that is owed.

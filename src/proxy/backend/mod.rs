@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::shared::Shared;
 use crate::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
-use crate::admin::{Answer, Backend};
+use crate::admin::{Answer, Backend, RecordsError};
 use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
 use crate::lock::chore::{Chore, Done, Seen, Task};
 
@@ -101,7 +101,7 @@ impl Backend for Admin {
         locks::known(&self.0, database, key)
     }
 
-    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage> {
+    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
         records::page(&self.0, query)
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::admin::Answer;
 use crate::admin::api::{RecordPage, RecordsQuery};
+use crate::admin::{Answer, RecordsError};
 use crate::proxy::shared::Shared;
 
 /// One page.
-pub(super) fn page(_shared: &Arc<Shared>, _query: &RecordsQuery) -> Answer<RecordPage> {
+pub(super) fn page(_shared: &Arc<Shared>, _query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
     Box::pin(async { Ok(RecordPage::default()) })
 }
