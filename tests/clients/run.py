@@ -9,8 +9,6 @@ The libraries are installed at pinned versions and
 hashes into .cache/clients at the top of the tree, once. Without Node.js and npm it fails: it skips nothing.
 """
 import argparse
-import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -20,6 +18,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
+from harness.installing import Broken, call, installed, python_libraries     # noqa: E402
 from harness.processes import Proxy, Server     # noqa: E402
 
 CACHE = os.path.join(HERE, "..", "..", ".cache", "clients")
@@ -34,45 +33,7 @@ PROGRAMS = {
 PROGRAM_LIMIT = 60      # seconds
 
 
-class Broken(Exception):
-    """Something that the comparison needs is not there."""
-
-
-# ---- installing -------------------------------------------------------------------------
-
-def call(*command, **options):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                          text=True, errors="replace", **options)
-    if done.returncode != 0:
-        raise Broken("%s failed:\n%s" % (" ".join(command[:5]), done.stdout[-2000:]))
-
-
-def installed(kind, files, fill):
-    """The folder with the libraries that `files` pin; filled by `fill(folder)` if there is none for them yet."""
-    digest = hashlib.sha256(b"".join(open(os.path.join(HERE, file), "rb").read() for file in files))
-    digest.update(("%d.%d" % sys.version_info[:2]).encode())
-    target = os.path.join(os.path.realpath(CACHE), "%s-%s" % (kind, digest.hexdigest()[:16]))
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with open(os.path.join(os.path.dirname(target), "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.isdir(target):
-            with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as folder:
-                filled = os.path.join(folder, "filled")
-                os.mkdir(filled)
-                print("installing the %s libraries" % kind, flush=True)
-                fill(filled, folder)
-                os.rename(filled, target)
-    return target
-
-
-def fill_python(target, folder):
-    python = sys.executable
-    if subprocess.call([python, "-m", "pip", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        call(python, "-m", "venv", os.path.join(folder, "venv"))
-        python = os.path.join(folder, "venv", "bin", "python")
-    call(python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-cache-dir", "--no-deps",
-         "--require-hashes", "--only-binary=:all:", "--target", target, "-r", os.path.join(HERE, "requirements.txt"))
-
+# ---- starting ---------------------------------------------------------------------------
 
 def fill_node(target, _folder):
     for file in ("package.json", "package-lock.json", ".npmrc"):
@@ -84,8 +45,8 @@ def commands():
     """How to start each program: its command and environment."""
     if not shutil.which("node") or not shutil.which("npm"):
         raise Broken("ioredis and redlock need Node.js 18 or newer with npm: install nodejs and npm")
-    python = installed("python", ["requirements.txt"], fill_python)
-    node = installed("node", ["package.json", "package-lock.json"], fill_node)
+    python = python_libraries(CACHE, os.path.join(HERE, "requirements.txt"))
+    node = installed(CACHE, "node", [os.path.join(HERE, name) for name in ("package.json", "package-lock.json")], fill_node)
     python_environment = dict(os.environ, PYTHONPATH=os.pathsep.join([HERE, python]), PYTHONDONTWRITEBYTECODE="1")
     node_environment = dict(os.environ, NODE_PATH=os.path.join(node, "node_modules"))
     return {program: ([sys.executable, "-u"], python_environment) if program.endswith(".py")

@@ -1,1 +1,2 @@
-"""What the Python tests share: a RESP connection (resp) and the processes they start (processes)."""
+"""What the Python tests share: a RESP connection (resp), the processes they start (processes), libraries that they need
+(installing)."""
