@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::shared::Shared;
+use super::telling::Aside;
 use crate::event::What;
 use crate::lock::chore::{Chore, Done};
 use crate::lock::keeper::Failed;
@@ -42,7 +43,7 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     shared.keeper().tick(shared.now(), &mut chores, &mut events);
     shared.log.settle(shared.now());
     for event in &events {
-        shared.show(event);
+        shared.show(event, Aside::default());
         if let What::Release(_) = event.what {
             // Nobody asked for it, so somebody may wonder where the lock went.
             let (key, owner) = (printable(&event.key), &event.owner);
