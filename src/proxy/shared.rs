@@ -20,6 +20,7 @@ use crate::lock::chronicle::Chronicle;
 use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
+use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
@@ -205,6 +206,21 @@ impl Shared {
             })
             .collect();
         self.witnessed(&mut events);
+    }
+
+    /// Events of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows more.
+    pub(super) fn heard(&self, events: &mut Vec<Event>) {
+        let policy = self.policy.load();
+        let observes = |event: &Event| policy.rules.rule(event.rule).mode == Mode::Observe;
+        let mut told = Vec::with_capacity(events.len());
+        for event in events.drain(..) {
+            let ran_out = matches!(event.what, What::Expired { .. }) && observes(&event);
+            if !ran_out || !self.observatory().ran_out(&event, &mut told) {
+                told.push(event);
+            }
+        }
+        told.iter().for_each(|event| self.show(event, Aside::default()));
+        *events = told;
     }
 
     /// The waits that ended with a grant, each with the place of that grant.
