@@ -16,7 +16,7 @@ use crate::command::{self, CommandId};
 use crate::config::{Config, Place};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
-use crate::lock::chronicle::Chronicle;
+use crate::lock::chronicle::{self, Chronicle};
 use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
@@ -73,7 +73,7 @@ impl Shared {
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
-            telling: Telling::new(Chronicle::default()),
+            telling: Telling::new(Chronicle::new(&config.rules, chronicle::Limits::default())),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: Clients::default(),

@@ -141,6 +141,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 mod tests {
     use super::*;
     use crate::event::{ConnectionId, Operation, Refusal, RefusalReason, Release, ReleaseOutcome, Time};
+    use crate::lock::chronicle::Limits;
     use crate::lock::owner::Bound;
 
     fn witnessed(what: What) -> Witnessed {
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn nothing_is_passed_on_unless_somebody_listens() {
-        let telling = Telling::new(Chronicle::default());
+        let telling = Telling::new(Chronicle::new(&[], Limits::default()));
         let event = witnessed(What::Contended).event;
         telling.tell(&event, Aside::default());
         let _listener = telling.events.subscribe();
