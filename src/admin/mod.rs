@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 pub mod api;
 pub mod client;
-mod encoding;
+pub(crate) mod encoding;
 mod hosts;
 mod routes;
 mod socket;

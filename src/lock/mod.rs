@@ -3,6 +3,7 @@
 
 pub mod call;
 pub mod chore;
+pub mod chronicle;
 pub mod decision;
 pub mod features;
 pub mod glob;

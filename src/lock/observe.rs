@@ -106,6 +106,25 @@ impl Observatory {
         follow::answered(self, seen, reply, rules, at, sink);
     }
 
+    /// The keeper says of a lease that its TTL has run out by `event.at`. It cannot know whether the lease was given up
+    /// before, in a way that owes nothing, or whether its end was told already: what is to be told stands in `sink`
+    /// afterwards. Returns whether this lock is followed.
+    pub fn ran_out(&mut self, event: &Event, sink: &mut Vec<Event>) -> bool {
+        self.now = self.now.max(event.at);
+        let Some(followed) = self.locks.get_mut(&(event.database, event.key.clone())) else {
+            return false;
+        };
+        if let Some((owner, connection, what)) = follow::ripen(&mut followed.model, milliseconds(event.at)) {
+            sink.push(Event {
+                owner,
+                connection,
+                what,
+                ..event.clone()
+            });
+        }
+        true
+    }
+
     /// A client closed its connection; these owners ended with it.
     pub fn gone(&mut self, connection: &ConnectionId, owners_ended: &[Owner]) {
         if !self.holders.remove(connection) && owners_ended.is_empty() {

@@ -41,8 +41,8 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     let (mut chores, mut events) = (Vec::new(), Vec::new());
     shared.keeper().tick(shared.now(), &mut chores, &mut events);
     shared.log.settle(shared.now());
+    shared.heard(&mut events);
     for event in &events {
-        shared.show(event);
         if let What::Release(_) = event.what {
             // Nobody asked for it, so somebody may wonder where the lock went.
             let (key, owner) = (printable(&event.key), &event.owner);

@@ -10,6 +10,7 @@ pub mod own;
 mod peer;
 mod shared;
 mod stream;
+mod telling;
 
 use std::io;
 use std::sync::Arc;
@@ -124,6 +125,7 @@ impl Proxy {
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
         let following = tokio::spawn(follow_server(Arc::clone(&shared)));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
+        let telling = tokio::spawn(telling::run(Arc::clone(&shared)));
         // The admin side answers until the last client is gone: a drain is not the end of life.
         let (over, ended) = oneshot::channel::<()>();
         let until_ended = async move {
@@ -149,6 +151,7 @@ impl Proxy {
         let _ = admin.await;
         following.abort();
         keeping.abort();
+        telling.abort();
     }
 }
 

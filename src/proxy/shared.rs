@@ -6,25 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::clients::Clients;
 use super::own::Handle;
-use crate::admin::api;
+use super::telling::{Aside, Telling};
 use crate::command::{self, CommandId};
 use crate::config::{Config, Place};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
-use crate::lock::keeper::{Closing, Keeper, Limits, Summary};
+use crate::lock::chronicle::{self, Chronicle};
+use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
+use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
 use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
-
-/// Events that a watcher may be behind before it misses some.
-const EVENTS: usize = 4096;
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -44,10 +43,8 @@ pub(super) struct Shared {
     pub draining: watch::Receiver<bool>,
     /// Wakes the task that does the keeper's chores.
     pub chores: Notify,
-    /// What happens to locks, for those who watch.
-    pub events: broadcast::Sender<Arc<api::Event>>,
-    /// Changes whenever the table or the rules' figures may have.
-    pub changes: watch::Sender<()>,
+    /// The chronicle, and the ways to those who watch.
+    pub telling: Telling,
     /// The clients that are connected.
     pub clients: Clients,
     keeper: Mutex<Keeper>,
@@ -76,8 +73,7 @@ impl Shared {
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
-            events: broadcast::Sender::new(EVENTS),
-            changes: watch::Sender::new(()),
+            telling: Telling::new(Chronicle::new(&config.rules, chronicle::Limits::default())),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: Clients::default(),
@@ -182,13 +178,14 @@ impl Shared {
 
     /// Events of a session, before the answers that they belong to go out.
     pub(super) fn witnessed(&self, events: &mut Vec<Witnessed>) {
-        self.keep(events);
-        for Witnessed { event, .. } in events.drain(..) {
+        let waits = self.keep(events);
+        for (index, Witnessed { event, .. }) in events.iter().enumerate() {
             // A script or the observe model says that it found a lease expired; the keeper says so once, and is heard.
             if !matches!(event.what, What::Expired { .. }) {
-                self.show(&event);
+                self.show(event, Aside::of(events, index, &waits));
             }
         }
+        events.clear();
     }
 
     /// Answers under observe rules: what would have been refused?
@@ -211,15 +208,34 @@ impl Shared {
         self.witnessed(&mut events);
     }
 
-    fn keep(&self, events: &[Witnessed]) {
+    /// Events of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows more.
+    pub(super) fn heard(&self, events: &mut Vec<Event>) {
+        let policy = self.policy.load();
+        let observes = |event: &Event| policy.rules.rule(event.rule).mode == Mode::Observe;
+        let mut told = Vec::with_capacity(events.len());
+        for event in events.drain(..) {
+            let ran_out = matches!(event.what, What::Expired { .. }) && observes(&event);
+            if !ran_out || !self.observatory().ran_out(&event, &mut told) {
+                told.push(event);
+            }
+        }
+        told.iter().for_each(|event| self.show(event, Aside::default()));
+        *events = told;
+    }
+
+    /// The waits that ended with a grant, each with the place of that grant.
+    fn keep(&self, events: &[Witnessed]) -> Vec<(usize, Waited)> {
+        let mut waits = Vec::new();
         let mut keeper = self.keeper();
-        for Witnessed { event, bound } in events {
+        for (index, Witnessed { event, bound }) in events.iter().enumerate() {
             if let Some(waited) = keeper.event(event, *bound) {
                 self.metrics.waited(waited.rule, waited.micros);
+                waits.push((index, waited));
             }
         }
         drop(keeper);
         self.chores.notify_one();
+        waits
     }
 
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
@@ -253,10 +269,11 @@ impl Shared {
         }
     }
 
-    /// Shows an event to metrics and log.
-    pub(super) fn show(&self, event: &Event) {
+    /// Shows an event to metrics, log and chronicle, and to those who watch.
+    pub(super) fn show(&self, event: &Event, aside: Aside) {
         self.metrics.event(event);
         self.log.event(event);
+        self.telling.tell(event, aside);
     }
 
     /// The gauges of the lock table.

@@ -1,7 +1,8 @@
 //! Lets the model follow what the server did. The server has done as it was told; the model says what enforce mode would
 //! have done, and is then brought in line with the facts.
 
-use crate::event::{Action, DropReason, Event, Grant, Operation, Refusal, RefusalReason, Release, Time, Token, What};
+use crate::event::{Action, ConnectionId, DropReason, Event, Grant, Operation, Owner, Refusal, RefusalReason, Release};
+use crate::event::{Time, Token, What};
 use crate::lock::call::Subject;
 use crate::lock::idiom::{Kind, Many};
 use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome, Standing};
@@ -83,6 +84,25 @@ fn caller(observation: &Observation, subject: &Subject, rule: &Rule) -> Caller {
     }
 }
 
+/// Lets the time come. Whose lease ended with it, and how: nobody need owe its release, for a script may have given it up.
+pub(super) fn ripen(model: &mut Model, now: i64) -> Option<(Owner, ConnectionId, What)> {
+    let not_owing = model.holder().filter(|holder| !holder.owing);
+    let not_owing = not_owing.map(|holder| (holder.owner.clone(), holder.connection.clone()));
+    model.ripen(now);
+    if let Some(expired) = model.expired.as_mut().filter(|expired| !expired.told) {
+        expired.told = true;
+        let held_ms = u64::try_from(expired.held_ms).ok();
+        let holder = &expired.holder;
+        return Some((
+            holder.owner.clone(),
+            holder.connection.clone(),
+            What::Expired { held_ms },
+        ));
+    }
+    let (owner, connection) = not_owing.filter(|_| model.lease.is_none())?;
+    Some((owner, connection, What::Ended))
+}
+
 impl Seen<'_> {
     fn event(&self, what: What) -> Event {
         Event {
@@ -98,13 +118,7 @@ impl Seen<'_> {
 
     /// Lets the time come, and tells of a lease that ended with it.
     fn ripen(&self, model: &mut Model, sink: &mut Vec<Event>) {
-        model.ripen(self.now);
-        if let Some(expired) = model.expired.as_mut().filter(|expired| !expired.told) {
-            expired.told = true;
-            let what = What::Expired {
-                held_ms: u64::try_from(expired.held_ms).ok(),
-            };
-            let (owner, connection) = (expired.holder.owner.clone(), expired.holder.connection.clone());
+        if let Some((owner, connection, what)) = ripen(model, self.now) {
             sink.push(Event {
                 owner,
                 connection,

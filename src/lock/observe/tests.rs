@@ -167,7 +167,7 @@ fn an_end_with_the_connection_drops_the_debts() {
     scene.now_ms = 220;
     let said = scene.does(20, "SET lock:a 1 NX PX 30000", Reply::Status);
     assert!(
-        matches!(said.as_slice(), [What::Granted(grant)] if !grant.overlap),
+        matches!(said.as_slice(), [What::Ended, What::Granted(grant)] if !grant.overlap),
         "{said:?}"
     );
 }
@@ -196,4 +196,64 @@ fn connections_whose_end_nobody_tells_do_not_pile_up() {
         "{}",
         scene.observatory.holders.len()
     );
+}
+
+/// What is said once the keeper has seen the TTL of connection 10's lease run out.
+fn ran_out(scene: &mut Scene) -> Vec<What> {
+    let event = Event {
+        at: Time(scene.now_ms * 1000),
+        database: 0,
+        key: Bytes::from_static(b"lock:a"),
+        rule: RuleIndex(0),
+        owner: "address=10.0.0.1".into(),
+        connection: connection(10),
+        what: What::Expired { held_ms: Some(150) },
+    };
+    let mut sink = Vec::new();
+    assert!(scene.observatory.ran_out(&event, &mut sink), "not followed");
+    sink.into_iter().map(|event| event.what).collect()
+}
+
+#[test]
+fn that_a_lease_ran_out_is_said_once() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 150", Reply::Status);
+    scene.now_ms = 210;
+    assert!(matches!(
+        ran_out(&mut scene).as_slice(),
+        [What::Expired { held_ms: Some(150) }]
+    ));
+    assert_eq!(ran_out(&mut scene), []);
+    let said = scene.does(20, "SET lock:a 1 NX PX 150", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Granted(grant)] if grant.overlap),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_a_script_may_have_given_up_does_not_expire_owed() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 150", Reply::Status);
+    let script = Observation {
+        database: 0,
+        connection: connection(10),
+        subjects: vec![Subject {
+            argument: 3,
+            key: Bytes::from_static(b"lock:a"),
+            rule: RuleIndex(0),
+            owner: "address=10.0.0.1".into(),
+            token: Token(Uuid::nil()),
+        }],
+        ask: Ask::Unknown,
+        alone: true,
+    };
+    let mut said = Vec::new();
+    scene
+        .observatory
+        .answered(&script, Reply::Integer(1), &[rule()], Time(100_000), &mut said);
+    assert!(said.is_empty(), "{said:?}");
+    scene.now_ms = 210;
+    assert_eq!(ran_out(&mut scene), [What::Ended]);
+    assert_eq!(ran_out(&mut scene), []);
 }

@@ -1,5 +1,6 @@
 //! What the admin side can see and do, on lockward's own connection. Serves no HTTP itself.
 
+mod events;
 mod locks;
 mod records;
 mod rules;
@@ -12,10 +13,16 @@ use bytes::Bytes;
 use tokio::sync::{broadcast, watch};
 
 use super::shared::Shared;
+use super::telling::Untold;
 use crate::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
 use crate::admin::{Answer, Backend, RecordsError};
 use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
 use crate::lock::chore::{Chore, Done, Seen, Task};
+
+/// What happened, as the event stream tells it.
+pub(super) fn event(shared: &Shared, untold: &Untold) -> Event {
+    events::event(shared, untold)
+}
 
 /// The admin side's powers.
 pub(super) struct Admin(pub Arc<Shared>);
@@ -110,11 +117,11 @@ impl Backend for Admin {
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.0.events.subscribe()
+        self.0.telling.events.subscribe()
     }
 
     fn changes(&self) -> watch::Receiver<()> {
-        self.0.changes.subscribe()
+        self.0.telling.changes.subscribe()
     }
 }
 

@@ -1,0 +1,215 @@
+//! Passes what happens to locks on to those who keep it and those who watch: the chronicle, the event stream, and whoever
+//! waits for a change. The sentences are made by a task of their own, so that a client never waits for them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{broadcast, mpsc, watch};
+
+use super::backend;
+use super::shared::Shared;
+use crate::admin::api;
+use crate::event::{Action, Event, RuleIndex, What};
+use crate::lock::chronicle::{Chronicle, Entry, Happening, is_refusable};
+use crate::lock::keeper::Waited;
+use crate::session::Witnessed;
+
+/// Events that a watcher may be behind before it misses some.
+const EVENTS: usize = 4096;
+/// Events that may wait for their sentences before some are left out of the stream; the gap in the ids shows.
+const UNTOLD: usize = 4096;
+
+/// What is known of an event besides itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Aside {
+    /// From the first refused try to this grant, in milliseconds.
+    pub waited_ms: Option<u64>,
+    /// Of a release: what was done about it, as its refusal says.
+    pub action: Option<Action>,
+}
+
+impl Aside {
+    /// What the rest of its batch and the keeper say of the event at `index`.
+    pub(super) fn of(events: &[Witnessed], index: usize, waits: &[(usize, Waited)]) -> Aside {
+        let waited = waits.iter().find(|(place, _)| *place == index);
+        Aside {
+            waited_ms: waited.map(|(_, waited)| waited.micros / 1000),
+            action: events.get(index..).and_then(action),
+        }
+    }
+}
+
+/// A release and its refusal come one right behind the other.
+fn action(events: &[Witnessed]) -> Option<Action> {
+    let [release, refusal, ..] = events else { return None };
+    match (&release.event.what, &refusal.event.what) {
+        (What::Release(release_of), What::Refused(refused))
+            if is_refusable(release_of.outcome) && release.event.key == refusal.event.key =>
+        {
+            Some(refused.action)
+        }
+        _ => None,
+    }
+}
+
+/// An event on its way to the stream.
+#[derive(Debug)]
+pub(super) struct Untold {
+    /// Its database.
+    pub database: u32,
+    /// The lock key.
+    pub key: Bytes,
+    /// The rule, by its place.
+    pub rule: RuleIndex,
+    /// The rest.
+    pub entry: Entry,
+}
+
+/// The ways out.
+pub(super) struct Telling {
+    /// What happens to locks, for those who watch.
+    pub events: broadcast::Sender<Arc<api::Event>>,
+    /// Changes whenever the table or the rules' figures may have.
+    pub changes: watch::Sender<()>,
+    chronicle: Mutex<Chronicle>,
+    untold: mpsc::Sender<Untold>,
+    /// Until the task takes it.
+    to_tell: Mutex<Option<mpsc::Receiver<Untold>>>,
+}
+
+impl Telling {
+    pub(super) fn new(chronicle: Chronicle) -> Telling {
+        let (untold, to_tell) = mpsc::channel(UNTOLD);
+        Telling {
+            events: broadcast::Sender::new(EVENTS),
+            changes: watch::Sender::new(()),
+            chronicle: Mutex::new(chronicle),
+            untold,
+            to_tell: Mutex::new(Some(to_tell)),
+        }
+    }
+
+    /// The chronicle. Held for a moment, never across an await. A panic elsewhere leaves it usable: it proves nothing.
+    pub(super) fn chronicle(&self) -> MutexGuard<'_, Chronicle> {
+        self.chronicle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of an event, and passes it on if somebody listens.
+    pub(super) fn tell(&self, event: &Event, aside: Aside) {
+        {
+            let mut chronicle = self.chronicle();
+            let number = chronicle.event(event, aside.waited_ms);
+            // Under the lock, so that the stream has the order of the numbers.
+            if let Some(number) = number.filter(|_| self.events.receiver_count() > 0) {
+                self.pass_on(number, event, aside);
+            }
+        }
+        self.changes.send_replace(());
+    }
+
+    fn pass_on(&self, number: u64, event: &Event, aside: Aside) {
+        let mut entry = Entry::new(number, event, aside.waited_ms);
+        if let Happening::Release(_, action) = &mut entry.what {
+            *action = aside.action;
+        }
+        // If it is full, the event is left out.
+        let _ = self.untold.try_send(Untold {
+            database: event.database,
+            key: event.key.clone(),
+            rule: event.rule,
+            entry,
+        });
+    }
+}
+
+/// Makes sentences until the process ends.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let to_tell = shared
+        .telling
+        .to_tell
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    let Some(mut to_tell) = to_tell else { return };
+    while let Some(untold) = to_tell.recv().await {
+        // Nobody may listen any more.
+        let _ = shared.telling.events.send(Arc::new(backend::event(&shared, &untold)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ConnectionId, Operation, Refusal, RefusalReason, Release, ReleaseOutcome, Time};
+    use crate::lock::chronicle::Limits;
+    use crate::lock::owner::Bound;
+
+    fn witnessed(what: What) -> Witnessed {
+        let connection = ConnectionId {
+            instance: "a".into(),
+            number: 1,
+        };
+        let event = Event {
+            at: Time(1_000_000),
+            database: 0,
+            key: Bytes::from_static(b"lock:a"),
+            rule: RuleIndex(0),
+            owner: "any".into(),
+            connection,
+            what,
+        };
+        Witnessed {
+            event,
+            bound: Bound::Free,
+        }
+    }
+
+    fn late_release() -> [Witnessed; 2] {
+        let release = Release {
+            outcome: ReleaseOutcome::Late,
+            held_ms: None,
+            overrun_ms: Some(70),
+        };
+        let refusal = Refusal {
+            operation: Operation::Release,
+            reason: RefusalReason::Late,
+            action: Action::Refused,
+            without_ttl: false,
+        };
+        [What::Release(release), What::Refused(refusal)].map(witnessed)
+    }
+
+    #[test]
+    fn a_release_carries_the_action_of_its_refusal() {
+        let events = late_release();
+        assert_eq!(Aside::of(&events, 0, &[]).action, Some(Action::Refused));
+        assert_eq!(Aside::of(&events, 1, &[]).action, None);
+        assert_eq!(Aside::of(&events[..1], 0, &[]).action, None);
+    }
+
+    #[test]
+    fn a_wait_belongs_to_its_grant() {
+        let events = [witnessed(What::Contended), witnessed(What::Contended)];
+        let waited = Waited {
+            rule: RuleIndex(0),
+            micros: 1_234_567,
+        };
+        assert_eq!(Aside::of(&events, 1, &[(1, waited)]).waited_ms, Some(1234));
+        assert_eq!(Aside::of(&events, 0, &[(1, waited)]).waited_ms, None);
+    }
+
+    #[test]
+    fn nothing_is_passed_on_unless_somebody_listens() {
+        let telling = Telling::new(Chronicle::new(&[], Limits::default()));
+        let event = witnessed(What::Contended).event;
+        telling.tell(&event, Aside::default());
+        let _listener = telling.events.subscribe();
+        let mut changes = telling.changes.subscribe();
+        telling.tell(&event, Aside::default());
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
+        assert_eq!(to_tell.try_recv().unwrap().entry.id, 2);
+        assert!(to_tell.try_recv().is_err());
+    }
+}
