@@ -14,7 +14,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes that a path stands for; `None` if a percent sign is not followed by two hex digits.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -1,15 +1,21 @@
-//! The command line: serve, check, demo, explain, release. Reads arguments and configuration, prints, and calls the parts that
-//! do the work.
+//! The command line: serve, check, demo, explain, and what asks a running lockward (locks, tap, top, suggest, release).
+//! Reads arguments and configuration, prints, and calls the parts that do the work.
 
 mod check;
 pub mod demo;
 mod explain;
+mod locks;
 mod output;
 mod release;
+mod rows;
 mod serve;
 mod showcase;
-#[allow(dead_code)] // The table and the tap use the rest.
 mod shown;
+mod signals;
+mod suggest;
+mod table;
+mod tap;
+mod target;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -61,6 +67,12 @@ enum Command {
     Demo,
     /// Explain what becomes of one command under the configuration: needs no server.
     Explain(explain::Explain),
+    /// Show the locks that a running lockward knows: who holds which, since when, who waits.
+    Locks(locks::Locks),
+    /// Show each lock event of a running lockward as it happens.
+    Tap(tap::Tap),
+    /// Suggest rules by the traffic that a running lockward has seen.
+    Suggest(suggest::Suggest),
     /// Release a lock by force, through the admin address of a running lockward.
     Release(release::Release),
 }
@@ -83,6 +95,9 @@ pub fn main() -> ExitCode {
         Some(Command::Check { source, connect }) => check::run(&source, connect),
         Some(Command::Demo) => showcase::run(),
         Some(Command::Explain(explain)) => explain.run(),
+        Some(Command::Locks(locks)) => locks.run(),
+        Some(Command::Tap(tap)) => tap.run(),
+        Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Release(release)) => release.run(),
     };
     result.unwrap_or_else(|code| code)
