@@ -17,7 +17,7 @@ use crate::config::{Config, Place};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::keeper::{Closing, Keeper, Limits, Summary};
-use crate::lock::observe::Observatory;
+use crate::lock::observe::{Observation, Observatory};
 use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
@@ -189,6 +189,12 @@ impl Shared {
                 self.show(&event);
             }
         }
+    }
+
+    /// Releases under observe rules that are about to be sent.
+    pub(super) fn releasing(&self, sent: &mut Vec<Arc<Observation>>) {
+        let mut observatory = self.observatory();
+        sent.drain(..).for_each(|observation| observatory.sent(&observation));
     }
 
     /// Answers under observe rules: what would have been refused?
