@@ -4,9 +4,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::http::header::HOST;
+use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Version};
+use axum::http::{HeaderMap, HeaderValue, Version};
 
 /// The host names answered.
 #[derive(Clone, Debug)]
@@ -55,6 +55,26 @@ impl Hosts {
         } else {
             Err(HostFault::Foreign)
         }
+    }
+
+    /// Whether a web page of another origin sends this request, as far as its browser says so: by Origin, or by
+    /// Sec-Fetch-Site. An origin is our own if it is the host that was called, or has one of the given names, since
+    /// what stands before us may call us by another.
+    pub(super) fn foreign_page_asks(&self, headers: &HeaderMap) -> bool {
+        let own = |origin: &HeaderValue| {
+            let authority = origin.to_str().ok().and_then(|text| text.split_once("://"));
+            authority.is_some_and(|(_, authority)| {
+                let called = headers.get(HOST).and_then(|host| host.to_str().ok());
+                called.is_some_and(|called| called.eq_ignore_ascii_case(authority))
+                    || authority
+                        .parse()
+                        .ok()
+                        .and_then(|authority| host(&authority))
+                        .is_some_and(|host| self.0.contains(&host))
+            })
+        };
+        let near = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+        !headers.get_all(ORIGIN).iter().all(own) || !headers.get_all("sec-fetch-site").iter().all(near)
     }
 
     fn answers(&self, host: &str) -> bool {
@@ -119,6 +139,45 @@ mod tests {
         ] {
             assert_eq!(check(&[host]), Err(HostFault::Foreign), "{host}");
         }
+    }
+
+    fn foreign(headers: &[(&'static str, &str)]) -> bool {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        Hosts::new(&["locks.example.org".to_owned()]).foreign_page_asks(&map)
+    }
+
+    #[test]
+    fn a_page_is_told_by_what_its_browser_says() {
+        assert!(!foreign(&[]));
+        assert!(!foreign(&[("host", "localhost:9180")]));
+        let here = ("host", "localhost:9180");
+        for (origin, expected) in [
+            ("http://localhost:9180", false),
+            ("http://LOCALHOST:9180", false),
+            ("https://locks.example.org", false),
+            ("https://locks.example.org:8443", false),
+            ("http://localhost:3000", true),
+            ("http://localhost", true),
+            ("http://evil.example", true),
+            ("https://locks.example.org@evil.example", true),
+            ("https://xlocks.example.org", true),
+            ("null", true),
+            ("", true),
+        ] {
+            assert_eq!(foreign(&[here, ("origin", origin)]), expected, "{origin}");
+        }
+        for (site, expected) in [
+            ("same-origin", false),
+            ("none", false),
+            ("same-site", true),
+            ("cross-site", true),
+        ] {
+            assert_eq!(foreign(&[here, ("sec-fetch-site", site)]), expected, "{site}");
+        }
+        assert!(foreign(&[("origin", "http://localhost:9180")]), "no host was called");
     }
 
     #[test]

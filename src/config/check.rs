@@ -45,7 +45,11 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
         "upstream",
         format!("{}, dedicated, connect timeout {timeout}", server(&upstream.server)),
     );
-    line("admin", format!("http://{}, {token}", admin.address));
+    let names = match &admin.hosts[..] {
+        [] => String::new(),
+        hosts => format!(", also as {}", hosts.join(", ")),
+    };
+    line("admin", format!("http://{}{names}, {token}", admin.address));
     line("log", format!("{}, {format}", log.level.word()));
     line("records", format!("names begin with {}", records.prefix));
     text.push_str("\nlock rules, the first that matches a key decides:\n");

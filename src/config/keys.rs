@@ -10,7 +10,7 @@ pub(super) const LISTEN: &[&str] = &[
 ];
 pub(super) const TLS: &[&str] = &["cert", "key", "client_ca"];
 pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout"];
-pub(super) const ADMIN: &[&str] = &["address", "token"];
+pub(super) const ADMIN: &[&str] = &["address", "hosts", "token"];
 pub(super) const LOG: &[&str] = &["level", "format"];
 pub(super) const RECORDS: &[&str] = &["prefix"];
 pub(super) const LOCKS: &[&str] = &[

@@ -82,6 +82,8 @@ pub struct Upstream {
 pub struct Admin {
     /// Where HTTP is served.
     pub address: HostPort,
+    /// Names by which it may be called besides its address, IP literals, `localhost` and names without a dot.
+    pub hosts: Vec<String>,
     /// What a call that changes state must present; `None`: such calls are refused.
     pub token: Option<Secret>,
 }

@@ -70,6 +70,13 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
+/// What an empty list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Empty {
+    Fine,
+    Fault,
+}
+
 impl<'f> Reader<'f> {
     pub(super) fn new(
         path: String,
@@ -205,7 +212,7 @@ impl<'f> Reader<'f> {
 
     /// One text or a list of them, each with the place where it stands; in a variable separated by commas, or as TOML
     /// writes a list. `None` if the key is not there; what is wrong in the list is left out of it.
-    pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<(String, Origin)>> {
+    pub(super) fn texts(&mut self, key: &'static str, empty: Empty) -> Option<Vec<(String, Origin)>> {
         let Node { origin, value } = self.take(key)?;
         let items = match value {
             Value::List(items) => items,
@@ -221,7 +228,7 @@ impl<'f> Reader<'f> {
                 value: single,
             }],
         };
-        if items.is_empty() {
+        if items.is_empty() && empty == Empty::Fault {
             self.fault(origin, key, "the list is empty");
         }
         let mut texts = Vec::new();

@@ -3,7 +3,7 @@
 use super::conflicts::SitedRule;
 use super::fault::Origin;
 use super::keys;
-use super::reader::{Origins, Reader, pick};
+use super::reader::{Empty, Origins, Reader, pick};
 use super::tree::{Node, Table, Value};
 use crate::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
 
@@ -165,7 +165,7 @@ fn name(reader: &mut Reader<'_>, patterns: &str, rule: Origin) -> String {
 
 /// The good ones among the patterns, with the place of each.
 fn patterns(reader: &mut Reader<'_>, rule: Origin) -> Vec<(String, Origin)> {
-    let Some(mut patterns) = reader.texts("pattern") else {
+    let Some(mut patterns) = reader.texts("pattern", Empty::Fault) else {
         // A misspelt key is told as such, which says enough.
         if !reader.has_slip_of("pattern") {
             reader.fault(
@@ -197,7 +197,7 @@ fn patterns(reader: &mut Reader<'_>, rule: Origin) -> Vec<(String, Origin)> {
 }
 
 fn owner(reader: &mut Reader<'_>) -> Option<Vec<OwnerPart>> {
-    let texts = reader.texts("owner")?;
+    let texts = reader.texts("owner", Empty::Fault)?;
     let single = texts.len() == 1;
     let mut parts = Vec::new();
     for (text, origin) in texts {

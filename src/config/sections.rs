@@ -8,13 +8,15 @@ use super::conflicts::{Settings, SitedRule};
 use super::duration;
 use super::fault::{Fault, Origin};
 use super::keys;
-use super::reader::{Origins, Reader};
+use super::reader::{Empty, Origins, Reader};
 use super::rules;
 use super::tree::{Node, Table, Value};
 use super::{Admin, Config, Format, Level, Listen, Log, Records, Secret, Upstream};
 
 /// The longest record prefix, in bytes: it is stored with every lock.
 const LONGEST_PREFIX: usize = 64;
+/// The longest host name, in bytes (RFC 1035).
+const LONGEST_HOST: usize = 253;
 const MOST_CONNECTIONS: u32 = 1_000_000;
 
 /// Reads the whole tree.
@@ -157,8 +159,28 @@ fn admin(reader: &mut Reader<'_>) -> Admin {
     });
     Admin {
         address,
+        hosts: hosts(reader),
         token: token.filter(|token| !token.is_empty()).map(Secret::new),
     }
+}
+
+/// Names as they stand in a Host header.
+fn hosts(reader: &mut Reader<'_>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for (host, origin) in reader.texts("hosts", Empty::Fine).unwrap_or_default() {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if host.is_empty() {
+            // As an empty token is none.
+            continue;
+        }
+        if host.len() > LONGEST_HOST || !host.bytes().all(letter) {
+            let text = "must be a host name as it stands in a browser's address line, without scheme, port and path";
+            reader.fault(origin, "hosts", text);
+        } else {
+            hosts.push(host);
+        }
+    }
+    hosts
 }
 
 fn log(reader: &mut Reader<'_>) -> Log {

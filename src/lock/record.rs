@@ -1,4 +1,5 @@
-//! The names of lease records and fence keys: always in the lock key's own cluster slot, never shared by two locks.
+//! The names of lease records and fence keys, and from a record's name back to its lock: always in the lock key's own
+//! cluster slot, never shared by two locks.
 //! Knows nothing of what a record holds.
 
 use std::sync::LazyLock;
@@ -38,6 +39,20 @@ pub fn record_name(prefix: &str, key: &[u8]) -> Bytes {
         name.extend_from_slice(key);
     }
     name.into()
+}
+
+/// The lock key whose record has this name; `None` if no lock's record has.
+pub fn lock_key(prefix: &str, name: &Bytes) -> Option<Bytes> {
+    let rest = name.slice_ref(name.strip_prefix(prefix.as_bytes())?);
+    let around = rest.strip_prefix(b"{").and_then(|inner| inner.strip_suffix(b"}"));
+    let behind_colon = rest.strip_prefix(b":");
+    let behind_tag = memchr::memmem::find(&rest, b"}:").and_then(|end| rest.get(end + 2..));
+    // One of the three forms at most makes this very name again: no two locks share a record.
+    [around, behind_colon, behind_tag, Some(&rest[..])]
+        .into_iter()
+        .flatten()
+        .find(|key| record_name(prefix, key) == *name)
+        .map(|key| rest.slice_ref(key))
 }
 
 /// The name of the key that holds the last fencing token of the slot of `key`.
@@ -171,6 +186,24 @@ mod tests {
             prop_assert_eq!(slot(&record), slot(key.as_bytes()));
             prop_assert_eq!(record == record_name("lockward:", other.as_bytes()), key == other);
             prop_assert_ne!(record, fence_name("lockward:", other.as_bytes()));
+        }
+
+        #[test]
+        fn a_records_name_leads_back_to_its_lock(key in prop::collection::vec(any::<u8>(), 0..12), text in "[a:{}=]{0,8}") {
+            for key in [key, text.into_bytes()] {
+                let key = Bytes::from(key);
+                prop_assert_eq!(lock_key("lw:", &record_name("lw:", &key)), Some(key.clone()));
+                prop_assert_eq!(lock_key("lw:", &fence_name("lw:", &key)), None);
+                prop_assert_eq!(lock_key("other:", &record_name("lw:", &key)), None);
+            }
+        }
+
+        #[test]
+        fn other_names_lead_to_no_lock(rest in "[a:{}=]{0,8}") {
+            let name = Bytes::from(format!("lw:{rest}"));
+            if let Some(key) = lock_key("lw:", &name) {
+                prop_assert_eq!(record_name("lw:", &key), name);
+            }
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct Proxy {
     listener: Listener,
     limits: listener::Limits,
     admin: TcpListener,
-    admin_host: String,
+    admin_hosts: Vec<String>,
     token: String,
     drain: watch::Sender<bool>,
 }
@@ -94,12 +94,14 @@ impl Proxy {
             .token
             .as_ref()
             .map_or_else(String::new, |token| token.reveal().to_owned());
+        let mut hosts = config.admin.hosts.clone();
+        hosts.push(address.host.clone());
         Ok(Proxy {
             shared,
             listener,
             limits,
             admin,
-            admin_host: address.host.clone(),
+            admin_hosts: hosts,
             token,
             drain,
         })
@@ -117,7 +119,7 @@ impl Proxy {
             listener,
             limits,
             admin,
-            admin_host,
+            admin_hosts,
             token,
             drain,
         } = self;
@@ -131,8 +133,8 @@ impl Proxy {
         let until_ended = async move {
             let _ = ended.await;
         };
-        let backend = Arc::new(backend::Admin(Arc::clone(&shared)));
-        let admin = tokio::spawn(admin::serve(admin, backend, token, vec![admin_host], until_ended));
+        let backend = Arc::new(backend::Admin::new(Arc::clone(&shared)));
+        let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
         stop.await;
         tracing::info!(

@@ -1,5 +1,5 @@
 //! An admin side on a loopback socket with a backend in memory. Keys that begin with `lock:`, and the empty key, are
-//! locks; `lock:absent`, `lock:broken` and `lock:slow` are what they say.
+//! locks; `lock:absent`, `lock:broken` and `lock:slow` are what they say. Records of the pattern `busy` or `away` fail so.
 
 // Each test program uses its part of this.
 #![allow(dead_code)]
@@ -35,6 +35,10 @@ pub struct Memory {
     pub events: broadcast::Sender<Arc<Event>>,
     /// That something has changed.
     pub changes: watch::Sender<()>,
+    /// The lock table.
+    pub table: Mutex<LockList>,
+    /// The records asked for.
+    pub asked: Mutex<Vec<RecordsQuery>>,
     unready: Mutex<Option<String>>,
     inspected: Mutex<Bytes>,
     released: Mutex<Vec<ForcedRelease>>,
@@ -45,6 +49,8 @@ impl Default for Memory {
         Memory {
             events: broadcast::Sender::new(16),
             changes: watch::Sender::new(()),
+            table: Mutex::default(),
+            asked: Mutex::default(),
             unready: Mutex::default(),
             inspected: Mutex::default(),
             released: Mutex::default(),
@@ -111,16 +117,26 @@ impl Backend for Memory {
         }]
     }
 
-    fn locks(&self, _query: &LocksQuery) -> Result<LockList, String> {
-        Ok(LockList::default())
+    fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
+        match query.limit {
+            Some(0) => Err("limit: must be from 1 to 1000".to_owned()),
+            _ => Ok(self.table.lock().unwrap().clone()),
+        }
     }
 
     fn known(&self, _database: u32, _key: &[u8]) -> Known {
         Known::default()
     }
 
-    fn records(&self, _query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
-        Box::pin(async { Ok(RecordPage::default()) })
+    fn records(&self, query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
+        self.asked.lock().unwrap().push(query.clone());
+        let answer = match query.pattern.as_deref() {
+            Some("busy") => Err(RecordsError::Busy),
+            Some("away") => Err(RecordsError::Upstream("the server is away".to_owned())),
+            Some("wrong") => Err(RecordsError::Query("cursor: must be a number".to_owned())),
+            _ => Ok(RecordPage::default()),
+        };
+        Box::pin(async { answer })
     }
 
     fn suggestions(&self) -> Suggestions {
@@ -227,4 +243,101 @@ pub async fn ask(address: SocketAddr, method: &str, path: &str, headers: &str) -
 
 pub async fn get(address: SocketAddr, path: &str) -> Reply {
     ask(address, "GET", path, "").await
+}
+
+/// One event of a stream, as it was told.
+#[derive(Debug)]
+pub struct Told {
+    pub id: Option<u64>,
+    pub event: String,
+    pub data: Value,
+}
+
+/// Reads a stream. Asks as HTTP/1.0, so that the body comes as it is, without chunks.
+pub struct Reader {
+    stream: TcpStream,
+    pub head: String,
+    text: String,
+}
+
+impl Reader {
+    /// Asks, and reads the head and the first bytes behind it.
+    pub async fn open(address: SocketAddr, path: &str) -> Reader {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reader = Reader {
+            stream,
+            head: String::new(),
+            text: String::new(),
+        };
+        loop {
+            let split = reader.text.split_once("\r\n\r\n");
+            let split = split
+                .filter(|(_, body)| !body.is_empty())
+                .map(|(head, body)| (head.to_owned(), body.to_owned()));
+            if let Some((head, body)) = split {
+                (reader.head, reader.text) = (head, body);
+                return reader;
+            }
+            assert!(reader.more().await, "no stream: {:?}", reader.text);
+        }
+    }
+
+    async fn more(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        let read = timeout(Duration::from_secs(20), self.stream.read(&mut bytes)).await;
+        let read = read.expect("nothing is told for too long").unwrap_or(0);
+        self.text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        read > 0
+    }
+
+    /// The next block up to its empty line, comments too; `None` at the end of the stream.
+    pub async fn block(&mut self) -> Option<String> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let (block, rest) = (block.to_owned(), rest.to_owned());
+                self.text = rest;
+                return Some(block);
+            }
+            if !self.more().await {
+                assert!(self.text.is_empty(), "an unfinished block: {:?}", self.text);
+                return None;
+            }
+        }
+    }
+
+    /// The next event; `None` at the end of the stream.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            let block = self.block().await?;
+            if block.starts_with(':') {
+                continue;
+            }
+            let field = |name: &str| {
+                block
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+            };
+            return Some(Told {
+                id: field("id").map(|id| id.parse().unwrap()),
+                event: field("event").unwrap().to_owned(),
+                data: serde_json::from_str(field("data").unwrap()).unwrap(),
+            });
+        }
+    }
+
+    /// Closes the sending side.
+    pub async fn half_close(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+}
+
+/// Waits until it is so.
+pub async fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < limit, "not in {limit:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

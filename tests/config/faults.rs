@@ -95,6 +95,9 @@ listen = 5 => 1: listen: must be one table, written as [listen]
 [upstream]; mode = "dedicatd" => 2: upstream.mode: must be "dedicated", not "dedicatd"; did you mean "dedicated"?
 [upstream]; connect_timeout = "0s" => 2: upstream.connect_timeout: must be at least "1ms"
 [admin]; address = "127.0.0.1:6380" => 2: admin.address: is listen.address as well
+[admin]; hosts = "http://locks.example.org" => 2: admin.hosts: must be a host name
+[admin]; hosts = ["a", "b:1"] => 2: admin.hosts: must be a host name
+[admin]; hosts = [5] => 2: admin.hosts: must be a text in quotes or a list
 [admin]; token = "a b" => 2: admin.token: must be printable ASCII
 [admin]; token = 12345 => 2: admin.token: must be a text in quotes, not a number
 [log]; level = "warning" => 2: log.level: must be "error", "warn", "info", "debug" or "trace", not "warning"

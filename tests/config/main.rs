@@ -66,8 +66,8 @@ fn the_documented_file_the_empty_file_and_no_file_are_the_defaults() {
     );
     assert_eq!(upstream.connect_timeout, Duration::from_secs(2));
     assert_eq!(
-        (admin.address.to_string().as_str(), admin.token),
-        ("127.0.0.1:9180", None)
+        (admin.address.to_string().as_str(), admin.hosts.len(), admin.token),
+        ("127.0.0.1:9180", 0, None)
     );
     assert_eq!((log.level, log.format), (Level::Info, Format::Text));
     assert_eq!(records.prefix, "lockward:");
@@ -133,7 +133,7 @@ fn everything_can_be_set() {
         listen.tcp_keepalive = "0s"
         listen.max_connections = 5
         upstream = { url = "redis://app:pw@[::1]:7000/2", mode = "dedicated", connect_timeout = "250ms" }
-        admin = { address = "0.0.0.0:1", token = "t0ken" }
+        admin = { address = "0.0.0.0:1", hosts = ["locks.example.org", "l"], token = "t0ken" }
         log = { level = "debug", format = "json" }
         records.prefix = "lw:"
         [[locks]]
@@ -164,6 +164,7 @@ fn everything_can_be_set() {
     assert_eq!(config.upstream.server.database, 2);
     assert_eq!(config.upstream.connect_timeout, Duration::from_millis(250));
     assert_eq!(config.admin.token.as_ref().map(|token| token.reveal()), Some("t0ken"));
+    assert_eq!(config.admin.hosts, ["locks.example.org", "l"]);
     assert_eq!((config.log.level, config.log.format), (Level::Debug, Format::Json));
     assert_eq!(config.records.prefix, "lw:");
     let expected = Rule {

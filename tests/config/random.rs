@@ -31,6 +31,7 @@ fn nearly() -> impl Strategy<Value = String> {
         "url",
         "mode",
         "token",
+        "hosts",
         "level",
         "prefix",
         "name",

@@ -17,6 +17,7 @@ fn a_variable_wins_over_the_file() {
             ("LOCKWARD_LISTEN__MAX_CONNECTIONS", "7"),
             ("LOCKWARD_LISTEN__PROXY_PROTOCOL", "false"),
             ("LOCKWARD_UPSTREAM__URL", "redis://:secret@h:1"),
+            ("LOCKWARD_ADMIN__HOSTS", "a.example, b.example"),
             ("LOCKWARD_LOCKS__1__OWNER", "user, client-name"),
             ("LOCKWARD_LOCKS__1__PATTERN", "[\"x,y\", 'z']"),
             ("LOCKWARD_LOCKS__1__RENEW", "true"),
@@ -27,6 +28,7 @@ fn a_variable_wins_over_the_file() {
     );
     assert_eq!(config.listen.place, Place::Unix("/run/s".into()));
     assert_eq!(config.listen.max_connections, 7);
+    assert_eq!(config.admin.hosts, ["a.example", "b.example"]);
     assert_eq!(
         config
             .upstream

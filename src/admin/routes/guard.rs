@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -36,6 +36,10 @@ pub(super) async fn guard(State(shared): Admin, request: Request, next: Next) ->
     let harmless = matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics");
     let answered = match shared.hosts.check(request.version(), request.headers()) {
         Err(fault) if fault != HostFault::Foreign || !harmless => Err(misdirected(fault)),
+        _ if guarded(&request) && shared.hosts.foreign_page_asks(request.headers()) => {
+            let text = "a web page of another origin must not ask for this";
+            Err(failure(StatusCode::FORBIDDEN, text))
+        }
         _ => tokio::time::timeout(ANSWER_TIMEOUT, next.run(request))
             .await
             .map_err(|_| failure(StatusCode::GATEWAY_TIMEOUT, "there was no answer in time")),
@@ -45,6 +49,13 @@ pub(super) async fn guard(State(shared): Admin, request: Request, next: Next) ->
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// What a page of another origin may not even ask for, though it could not read the answer: what changes something, and
+/// what costs the server or one of the few streams.
+fn guarded(request: &Request) -> bool {
+    let costly = ["/api/v1/events", "/api/v1/live", "/api/v1/records"];
+    !matches!(*request.method(), Method::GET | Method::HEAD) || costly.contains(&request.uri().path())
 }
 
 fn misdirected(fault: HostFault) -> Failure {

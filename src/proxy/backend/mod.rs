@@ -18,6 +18,7 @@ use crate::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQ
 use crate::admin::{Answer, Backend, RecordsError};
 use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
 use crate::lock::chore::{Chore, Done, Seen, Task};
+use records::Records;
 
 /// What happened, as the event stream tells it.
 pub(super) fn event(shared: &Shared, untold: &Untold) -> Event {
@@ -25,14 +26,24 @@ pub(super) fn event(shared: &Shared, untold: &Untold) -> Event {
 }
 
 /// The admin side's powers.
-pub(super) struct Admin(pub Arc<Shared>);
+pub(super) struct Admin {
+    shared: Arc<Shared>,
+    records: Records,
+}
+
+impl Admin {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let records = Records::new(Arc::clone(&shared));
+        Admin { shared, records }
+    }
+}
 
 impl Backend for Admin {
     fn ready(&self) -> Result<(), String> {
-        if *self.0.draining.borrow() {
+        if *self.shared.draining.borrow() {
             return Err("draining".to_owned());
         }
-        let state = self.0.own.state();
+        let state = self.shared.own.state();
         let state = state.borrow();
         match (&state.error, state.up) {
             (_, true) => Ok(()),
@@ -42,11 +53,11 @@ impl Backend for Admin {
     }
 
     fn metrics_text(&self) -> String {
-        self.0.metrics.render(&self.0.table())
+        self.shared.metrics.render(&self.shared.table())
     }
 
     fn rule_of(&self, key: &[u8]) -> Option<Arc<str>> {
-        let policy = self.0.policy.load();
+        let policy = self.shared.policy.load();
         policy
             .rules
             .find(key)
@@ -54,7 +65,7 @@ impl Backend for Admin {
     }
 
     fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen> {
-        let shared = Arc::clone(&self.0);
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             match shared
                 .own
@@ -73,7 +84,7 @@ impl Backend for Admin {
     }
 
     fn force_release(&self, database: u32, key: Bytes) -> Answer<Done> {
-        let shared = Arc::clone(&self.0);
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let before = shared
                 .own
@@ -89,44 +100,49 @@ impl Backend for Admin {
                 task: Task::Free { token: None },
             };
             let done = shared.own.chore(chore).await.map_err(|error| error.to_string())?;
-            if let (Done::Freed { held_ms }, Ok(Done::Seen(seen))) = (&done, before) {
-                forced(&shared, database, key, &seen, *held_ms);
+            if let Done::Freed { held_ms } = done {
+                // It is counted though it could not be seen whose lease it was.
+                let owner = match before {
+                    Ok(Done::Seen(seen)) => seen.owner,
+                    _ => None,
+                };
+                forced(&shared, database, key, owner.as_deref(), held_ms);
             }
             Ok(done)
         })
     }
 
     fn rules(&self) -> Vec<RuleView> {
-        rules::views(&self.0)
+        rules::views(&self.shared)
     }
 
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
-        locks::list(&self.0, query)
+        locks::list(&self.shared, query)
     }
 
     fn known(&self, database: u32, key: &[u8]) -> Known {
-        locks::known(&self.0, database, key)
+        locks::known(&self.shared, database, key)
     }
 
     fn records(&self, query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
-        records::page(&self.0, query)
+        self.records.page(query)
     }
 
     fn suggestions(&self) -> Suggestions {
-        suggestions::all(&self.0)
+        suggestions::all(&self.shared)
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.0.telling.events.subscribe()
+        self.shared.telling.events.subscribe()
     }
 
     fn changes(&self) -> watch::Receiver<()> {
-        self.0.telling.changes.subscribe()
+        self.shared.telling.changes.subscribe()
     }
 }
 
 /// Tells metrics, log and keeper of a release by force.
-fn forced(shared: &Shared, database: u32, key: Bytes, seen: &Seen, held_ms: Option<u64>) {
+fn forced(shared: &Shared, database: u32, key: Bytes, owner: Option<&str>, held_ms: Option<u64>) {
     let Some(rule) = shared.policy.load().rules.find(&key) else {
         return;
     };
@@ -139,7 +155,7 @@ fn forced(shared: &Shared, database: u32, key: Bytes, seen: &Seen, held_ms: Opti
         database,
         key,
         rule,
-        owner: seen.owner.as_deref().unwrap_or("nobody").into(),
+        owner: owner.unwrap_or("nobody").into(),
         connection: nobody,
         what: What::Release(Release {
             outcome: ReleaseOutcome::Forced,
