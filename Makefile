@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits demo bench sim clean
+.PHONY: help run build test check wire clients transparency limits page screenshots demo bench sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ transparency: build ## the same bytes directly and through lockward
 
 limits: build ## a crash with locks held, idle connections, clients that do not read
 	tests/checks/limits.py --proxy $(RELEASE) --server $(REDIS)
+
+page: build ## the live page in a headless Chromium
+	tests/page/run.py --proxy $(RELEASE) --server $(REDIS)
+
+screenshots: build ## the pictures in docs/images, from the running program
+	scripts/screenshots --proxy $(RELEASE) --server $(REDIS)
 
 demo: build ## the founding bug, on the server and through lockward
 	@scripts/get-server any >/dev/null

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 pub mod api;
 pub mod client;
-pub(crate) mod encoding;
+mod encoding;
 mod hosts;
 mod routes;
 mod socket;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time};
+use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, What};
 
 use super::call::{Context, Request, Subject};
 use super::idiom::{self, Meaning};
@@ -134,23 +134,23 @@ impl Observatory {
         follow::answered(self, seen, reply, rules, at, sink);
     }
 
-    /// The keeper says of a lease that its TTL has run out by `event.at`. It cannot know whether the lease was given up
-    /// before, in a way that owes nothing, or whether its end was told already: what is to be told stands in `sink`
-    /// afterwards. Returns whether this lock is followed.
-    pub fn ran_out(&mut self, event: &Event, sink: &mut Vec<Event>) -> bool {
+    /// What became of a lease whose TTL has run out by `event.at`, as the keeper says. It cannot know whether the lease was
+    /// given up before in a way that owes nothing.
+    pub fn ran_out(&mut self, event: Event) -> Event {
         self.now = self.now.max(event.at);
-        let Some(followed) = self.locks.get_mut(&(event.database, event.key.clone())) else {
-            return false;
-        };
-        if let Some((owner, connection, what)) = follow::ripen(&mut followed.model, milliseconds(event.at)) {
-            sink.push(Event {
-                owner,
-                connection,
-                what,
-                ..event.clone()
-            });
+        let followed = self.locks.get_mut(&(event.database, event.key.clone()));
+        let held = followed.map(|followed| &mut followed.model).filter(|model| {
+            let holder = model.holder();
+            holder.is_some_and(|holder| holder.connection == event.connection)
+        });
+        // Where the model has let go of it, it has told the keeper so itself.
+        match held.and_then(|model| follow::ripen(model, milliseconds(event.at))) {
+            Some((_, _, What::Ended)) => Event {
+                what: What::Ended,
+                ..event
+            },
+            _ => event,
         }
-        true
     }
 
     /// A client closed its connection; these owners ended with it.

@@ -41,13 +41,13 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     let (mut chores, mut events) = (Vec::new(), Vec::new());
     shared.keeper().tick(shared.now(), &mut chores, &mut events);
     shared.log.settle(shared.now());
-    shared.heard(&mut events);
-    for event in &events {
+    for event in events {
         if let What::Release(_) = event.what {
             // Nobody asked for it, so somebody may wonder where the lock went.
             let (key, owner) = (printable(&event.key), &event.owner);
             tracing::info!(key, %owner, database = event.database, "a lock was released: its owner has disconnected");
         }
+        shared.heard(event);
     }
     for chore in chores {
         let own = shared.own.clone();

@@ -214,19 +214,15 @@ impl Shared {
         self.witnessed(&mut events);
     }
 
-    /// Events of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows more.
-    pub(super) fn heard(&self, events: &mut Vec<Event>) {
-        let policy = self.policy.load();
-        let observes = |event: &Event| policy.rules.rule(event.rule).mode == Mode::Observe;
-        let mut told = Vec::with_capacity(events.len());
-        for event in events.drain(..) {
-            let ran_out = matches!(event.what, What::Expired { .. }) && observes(&event);
-            if !ran_out || !self.observatory().ran_out(&event, &mut told) {
-                told.push(event);
-            }
-        }
-        told.iter().for_each(|event| self.show(event, Aside::default()));
-        *events = told;
+    /// An event of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows
+    /// whether its release is owed.
+    pub(super) fn heard(&self, event: Event) {
+        let observed = || self.policy.load().rules.rule(event.rule).mode == Mode::Observe;
+        let event = match event.what {
+            What::Expired { .. } if observed() => self.observatory().ran_out(event),
+            _ => event,
+        };
+        self.show(&event, Aside::default());
     }
 
     /// The waits that ended with a grant, each with the place of that grant.

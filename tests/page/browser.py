@@ -114,12 +114,13 @@ class Page:
 class Browser:
     """The browser; `page` gives a tab that must have no faults at its end."""
 
-    def __init__(self, program):
+    def __init__(self, program, **environment):
         sys.path.insert(0, python_libraries(CACHE, os.path.join(HERE, "requirements.txt")))
         from playwright.sync_api import sync_playwright
         self.driver = sync_playwright().start()
         self.folder = tempfile.TemporaryDirectory(prefix="lockward-browser-")
-        self.chromium = self.driver.chromium.launch(executable_path=program, args=ARGUMENTS, env=dict(os.environ, HOME=self.folder.name))
+        self.chromium = self.driver.chromium.launch(executable_path=program, args=ARGUMENTS, 
+                                                    env=dict(os.environ, HOME=self.folder.name, **environment))
 
     def page(self, proxy, size=DESKTOP, scheme="light", allowed=(), **options):
         width, height = size

@@ -32,7 +32,7 @@ def named(proxy, name):
 def test_every_view_loads_without_complaint_and_asks_nobody_else(browser, world):
     with world.proxy() as proxy, browser.page(proxy) as page:
         page.open("").live()
-        for view in ("locks", "rules", "suggestions", "records", "lock/0/lock:x", "nonsense", "lock", "lock/x/%zz"):
+        for view in ("locks", "rules", "suggestions", "records", "lock/0/lock:x", "nonsense", "lock", "lock/x/a", "lock/0/%zz"):
             page.tab.goto("%s/#/%s" % (page.base, view))
             page.tab.wait_for_timeout(150)
             expect(page.text("main").strip(), "the view %s is empty" % view)

@@ -43,7 +43,8 @@ function words(state = at("link-state").dataset.state) {
 function wanted() {
   const [way, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...parts] = way.split("/");
-  const known = Object.hasOwn(VIEWS, name) ? name : "locks";
+  const lock = /^\d{1,9}$/.test(parts[0]) && parts.length === 2 && !/%(?![0-9a-f]{2})/i.test(parts[1]);
+  const known = Object.hasOwn(VIEWS, name) && (name !== "lock" || lock) ? name : "locks";
   return { name: known, parts, params: Object.fromEntries(new URLSearchParams(query)) };
 }
 

@@ -26,7 +26,7 @@ export function records(main, frame, _parts, params) {
   const db = el("input", { type: "number", id: "db", min: 0, max: 1000000, value: params.db ?? "0" });
   const read = el("button", { type: "submit", text: "Read from the server" });
   const more = el("button", { type: "button", class: "small", text: "Read on", hidden: true });
-  const said = el("p", { class: "note", role: "status" });
+  const said = el("p", { class: "told-below", role: "status" });
   const body = el("tbody", { role: "rowgroup" });
   const head = (words, kind) => el("th", { scope: "col", role: "columnheader", class: kind, text: words });
   const grid = el("table", { class: "records", role: "table", hidden: true },

@@ -36,8 +36,6 @@ pub enum Kind {
 /// What one rule should say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// The rule.
-    pub rule: RuleIndex,
     /// Which kind of advice.
     pub kind: Kind,
     /// The advice with its figures, as a few short sentences.
@@ -49,38 +47,28 @@ pub struct Advice {
 type Said = Option<(String, Option<String>)>;
 
 impl Chronicle {
-    /// All advice on these rules, which are those of the chronicle, in their order.
-    pub fn advice(&self, rules: &[Rule]) -> Vec<Advice> {
-        let mut all = Vec::new();
-        for (index, rule) in (0..=u16::MAX).map(RuleIndex).zip(rules) {
-            let Some(figures) = self.figures(index) else { continue };
-            if rule.mode != Mode::Off {
-                on_rule(index, rule, figures, &mut all);
-            }
+    /// All advice on this rule, which stands at this place.
+    pub fn advice(&self, index: RuleIndex, rule: &Rule) -> Vec<Advice> {
+        match self.figures(index) {
+            Some(figures) if rule.mode != Mode::Off => on_rule(rule, figures),
+            _ => Vec::new(),
         }
-        all
     }
 }
 
-fn on_rule(index: RuleIndex, rule: &Rule, figures: &Figures, all: &mut Vec<Advice>) {
-    let mut say = |kind: Kind, said: Said| {
-        let said = said.map(|(text, line)| Advice {
-            rule: index,
-            kind,
-            text,
-            line,
-        });
-        let is_said = said.is_some();
-        all.extend(said);
-        is_said
-    };
+fn on_rule(rule: &Rule, figures: &Figures) -> Vec<Advice> {
+    let advice = |kind: Kind, said: Said| said.map(|(text, line)| Advice { kind, text, line });
     // Nothing else is worth saying of what is no lock.
-    if !say(Kind::NotALock, not_a_lock(figures)) {
-        say(Kind::TtlTooShort, ttl_too_short(rule, figures));
-        say(Kind::NoTtl, no_ttl(rule, figures));
-        say(Kind::ChooseOwner, choose_owner(rule, figures));
-        say(Kind::Enforce, enforce(rule, figures));
+    if let Some(alone) = advice(Kind::NotALock, not_a_lock(figures)) {
+        return vec![alone];
     }
+    let all = [
+        advice(Kind::TtlTooShort, ttl_too_short(rule, figures)),
+        advice(Kind::NoTtl, no_ttl(rule, figures)),
+        advice(Kind::ChooseOwner, choose_owner(rule, figures)),
+        advice(Kind::Enforce, enforce(rule, figures)),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 fn not_a_lock(figures: &Figures) -> Said {

@@ -142,7 +142,7 @@ impl Scene {
     }
 
     fn advice(&self) -> Vec<(Kind, String, Option<String>)> {
-        let advice = self.chronicle.advice(std::slice::from_ref(&self.rule)).into_iter();
+        let advice = self.chronicle.advice(RuleIndex(0), &self.rule).into_iter();
         advice.map(|advice| (advice.kind, advice.text, advice.line)).collect()
     }
 }
@@ -843,7 +843,7 @@ proptest! {
             }
             prop_assert!(view.entries().all(|entry| entry.at <= entry.until && entry.count > 0));
         }
-        chronicle.advice(&[Rule::new("lock:*")]);
+        chronicle.advice(RuleIndex(0), &Rule::new("lock:*"));
         chronicle.recent(RuleIndex(0), Time(3_000_000));
     }
 }

@@ -2,10 +2,8 @@
 //! and values are in nothing that comes in here.
 
 use crate::admin::api;
-use crate::admin::encoding::encode;
-use crate::event::{
-    Action, ConnectionId, DropReason, Operation, Refusal, RefusalReason, Release, ReleaseOutcome, Renewal,
-};
+use crate::admin::encode;
+use crate::event::{Action, DropReason, Operation, Refusal, RefusalReason, Release, ReleaseOutcome, Renewal};
 use crate::lock::chronicle::words::length;
 use crate::lock::chronicle::{Entry, Granted, Happening};
 use crate::proxy::shared::Shared;
@@ -29,7 +27,7 @@ pub(super) fn render(shared: &Shared, database: u32, key: &[u8], rule: &str, ent
         rule: rule.to_owned(),
         owner: entry.owner.to_string(),
         connection: entry.connection.to_string(),
-        client_name: client_name(shared, &entry.connection),
+        client_name: shared.clients.name(&entry.connection),
         text: text(entry),
         ..api::Event::default()
     };
@@ -39,11 +37,6 @@ pub(super) fn render(shared: &Shared, database: u32, key: &[u8], rule: &str, ent
     }
     details(&entry.what, &mut event);
     event
-}
-
-/// What the connection calls itself, while it is open here.
-fn client_name(_shared: &Shared, _connection: &ConnectionId) -> Option<String> {
-    None
 }
 
 fn details(what: &Happening, event: &mut api::Event) {

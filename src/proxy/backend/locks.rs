@@ -1,14 +1,14 @@
-//! The lock table as the admin side shows it: what the keeper knows, with names and times for people.
+//! The lock table as the admin side shows it: what the keeper and the chronicle know, with names and times for people.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::warnings;
+use super::{history, rules, warnings};
 use crate::admin::api::{Dropped, Known, Lock, LockList, LocksQuery, Order, Sort, Waiter};
 use crate::admin::encode;
 use crate::config::parse_duration;
-use crate::event::{RuleIndex, Time};
+use crate::event::Time;
 use crate::lock::keeper::{Row, SortBy, TableQuery, Waiting};
 use crate::lock::search::Search;
 use crate::metrics::printable;
@@ -22,7 +22,7 @@ const MOST_ROWS: u32 = 1000;
 /// The table, filtered, sorted and cut.
 pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, String> {
     let asked = read(shared, query)?;
-    let usual = usual_hold_ms(shared);
+    let usual = rules::usual_hold_ms(shared);
     // The moment is taken under the mutex, so that no lease is younger than it.
     let (at, table, dropped) = {
         let keeper = shared.keeper();
@@ -38,14 +38,14 @@ pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, Stri
         dropped: Dropped {
             leases: dropped.leases,
             waiters: dropped.waiters,
-            histories: 0,
+            histories: history::dropped(shared),
         },
     })
 }
 
 /// What is known of one lock.
 pub(super) fn known(shared: &Shared, database: u32, key: &[u8]) -> Known {
-    let usual = usual_hold_ms(shared);
+    let usual = rules::usual_hold_ms(shared);
     let key = Bytes::copy_from_slice(key);
     let (at, row, waiters) = {
         let keeper = shared.keeper();
@@ -53,19 +53,13 @@ pub(super) fn known(shared: &Shared, database: u32, key: &[u8]) -> Known {
         let (row, waiters) = keeper.lookup(at, database, &key, &usual);
         (at, row, waiters)
     };
-    Known {
+    let mut known = Known {
         lease: row.map(|row| lock(shared, &row, at)),
         waiters: waiters.iter().map(|waiting| waiter(shared, waiting, at)).collect(),
         ..Known::default()
-    }
-}
-
-/// For each rule, by position: 99 of 100 of its leases are held no longer. Asked before the keeper is locked.
-fn usual_hold_ms(shared: &Shared) -> Vec<Option<u64>> {
-    let usual_hold_ms = |_rule: RuleIndex| None;
-    let policy = shared.policy.load();
-    let places = (0..=u16::MAX).zip(policy.rules.list());
-    places.map(|(place, _)| usual_hold_ms(RuleIndex(place))).collect()
+    };
+    history::fill(shared, database, &key, &mut known);
+    known
 }
 
 fn read(shared: &Shared, query: &LocksQuery) -> Result<TableQuery, String> {

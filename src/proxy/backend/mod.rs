@@ -1,6 +1,7 @@
 //! What the admin side can see and do, on lockward's own connection. Serves no HTTP itself.
 
 mod events;
+mod history;
 mod locks;
 mod records;
 mod rules;
