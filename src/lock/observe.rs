@@ -3,8 +3,11 @@
 
 mod follow;
 mod seen;
+mod tell;
+mod under_way;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -16,6 +19,7 @@ use super::model::Model;
 use super::rule::Rule;
 use seen::{Ask, ask};
 pub use seen::{Ttl, written_ttl};
+use under_way::UnderWay;
 
 /// So many locks are followed at once; of more, those that are free and owe nothing are forgotten first.
 const MOST_LOCKS: usize = 16_384;
@@ -50,36 +54,47 @@ pub enum Reply {
 
 /// Reads a command on the observed lock keys `subjects`; `None` if it is no operation on a lease. Used inside MULTI
 /// too: the reply is then the element of the EXEC array.
-pub fn observe(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Option<Box<Observation>> {
+pub fn observe(request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Option<Arc<Observation>> {
     let ask = match idiom::read(request, &subjects, context) {
         Meaning::Other => return None,
         meaning => ask(meaning, request),
     };
     let mut observation = observation(ask, subjects, context)?;
     observation.alone = observation.subjects.len() == request.keys.len();
-    Some(observation)
+    Some(Arc::new(observation))
 }
 
 /// A script of the client's with the observed lock keys `subjects` among its keys: what it does to them is not known,
 /// so nothing is held against their owner afterwards.
-pub fn observe_script(subjects: Vec<Subject>, context: &Context<'_>) -> Option<Box<Observation>> {
-    observation(Ask::Unknown, subjects, context)
+pub fn observe_script(subjects: Vec<Subject>, context: &Context<'_>) -> Option<Arc<Observation>> {
+    observation(Ask::Unknown, subjects, context).map(Arc::new)
 }
 
-fn observation(ask: Ask, mut subjects: Vec<Subject>, context: &Context<'_>) -> Option<Box<Observation>> {
+fn observation(ask: Ask, mut subjects: Vec<Subject>, context: &Context<'_>) -> Option<Observation> {
     subjects.retain(|subject| subject.key.len() <= LONGEST_KEY);
     let mut named = HashSet::new();
     subjects.retain(|subject| named.insert(subject.key.clone()));
     if subjects.is_empty() {
         return None;
     }
-    Some(Box::new(Observation {
+    Some(Observation {
         database: context.database,
         connection: context.connection.clone(),
         subjects,
         ask,
         alone: false,
-    }))
+    })
+}
+
+impl Observation {
+    /// It gives locks up: the observatory should hear of it before the server does.
+    pub fn gives_up(&self) -> bool {
+        matches!(self.ask, Ask::Release { .. })
+    }
+
+    fn is_of(&self, owner: &Owner) -> bool {
+        self.subjects.iter().any(|subject| subject.owner == *owner)
+    }
 }
 
 /// One lock that is followed.
@@ -87,6 +102,7 @@ fn observation(ask: Ask, mut subjects: Vec<Subject>, context: &Context<'_>) -> O
 struct Followed {
     model: Model,
     rule: Option<RuleIndex>,
+    under_way: UnderWay,
 }
 
 /// What one proxy has seen of the observed locks, bounded.
@@ -100,8 +116,21 @@ pub struct Observatory {
 }
 
 impl Observatory {
-    /// Takes in one answered command, in reply order.
-    pub fn answered(&mut self, seen: &Observation, reply: Reply, rules: &[Rule], at: Time, sink: &mut Vec<Event>) {
+    /// A command that gives locks up is about to be sent. What would have been under way for nothing (its lock is not
+    /// known to be held) is not noted.
+    pub fn sent(&mut self, observation: &Arc<Observation>) {
+        for subject in &observation.subjects {
+            let id = (observation.database, subject.key.clone());
+            if let Some(followed) = self.locks.get_mut(&id)
+                && followed.model.lock.is_some()
+            {
+                followed.under_way.sent(observation);
+            }
+        }
+    }
+
+    /// Takes in one answered command. The answers of one client come in order; those of several almost do.
+    pub fn answered(&mut self, seen: &Arc<Observation>, reply: Reply, rules: &[Rule], at: Time, sink: &mut Vec<Event>) {
         self.now = self.now.max(at);
         follow::answered(self, seen, reply, rules, at, sink);
     }
@@ -161,8 +190,8 @@ impl Observatory {
         let followed = self.locks.entry(id).or_default();
         if followed.rule != Some(subject.rule) {
             *followed = Followed {
-                model: Model::default(),
                 rule: Some(subject.rule),
+                ..Followed::default()
             };
         }
         Some(followed)

@@ -220,6 +220,10 @@ impl Client {
         if !self.session.observed.is_empty() {
             self.shared.observed(&mut self.session.observed);
         }
+        // Behind the answers: they may tell that the lock is held.
+        if !self.session.releasing.is_empty() {
+            self.shared.releasing(&mut self.session.releasing);
+        }
         for notice in std::mem::take(&mut self.session.notices) {
             self.shared.noticed(self.session.connection(), notice);
         }

@@ -18,7 +18,7 @@ use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, To
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::chronicle::{self, Chronicle};
 use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
-use crate::lock::observe::Observatory;
+use crate::lock::observe::{Observation, Observatory};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
@@ -186,6 +186,12 @@ impl Shared {
             }
         }
         events.clear();
+    }
+
+    /// Releases under observe rules that are about to be sent.
+    pub(super) fn releasing(&self, sent: &mut Vec<Arc<Observation>>) {
+        let mut observatory = self.observatory();
+        sent.drain(..).for_each(|observation| observatory.sent(&observation));
     }
 
     /// Answers under observe rules: what would have been refused?

@@ -1,6 +1,8 @@
 //! Commands on lock keys: who asks, under which rule, and what is sent in place of the command. What an operation means
 //! and how it is decided stands in the lock module; this only hands it over and notes what will come back.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 
 use super::Session;
@@ -177,10 +179,14 @@ impl Session {
         Taken::Yes
     }
 
-    fn observed(&mut self, request: &Request<'_>, observation: Option<Box<Observation>>) -> Taken {
+    fn observed(&mut self, request: &Request<'_>, observation: Option<Arc<Observation>>) -> Taken {
         let Some(observation) = observation else {
             return self.forward(request, false);
         };
+        // What is queued is carried out with EXEC only.
+        if observation.gives_up() && !self.in_transaction {
+            self.releasing.push(Arc::clone(&observation));
+        }
         self.to_upstream.extend_from_slice(request.raw);
         let special = Special::Observed(observation);
         self.expect(request, Expect::Special(Box::new(special)), false, true);

@@ -37,6 +37,7 @@ pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
 
 use crate::command::CommandId;
 use crate::event::{ConnectionId, Owner, Time};
+use crate::lock::observe::Observation;
 use crate::resp::reply::ReplyScanner;
 use crate::resp::request::RequestScanner;
 use acknowledge::Subscriptions;
@@ -101,6 +102,8 @@ pub struct Session {
     pub to_downstream: BytesMut,
     /// What happened to locks since the last drain.
     pub events: Vec<Witnessed>,
+    /// Commands under observe rules that give locks up, since the last drain: to be told before they are written out.
+    pub releasing: Vec<Arc<Observation>>,
     /// Answers to commands under observe rules since the last drain.
     pub observed: Vec<Observed>,
     /// Commands settled since the last drain.
@@ -162,6 +165,7 @@ impl Session {
             to_upstream: BytesMut::new(),
             to_downstream: BytesMut::new(),
             events: Vec::new(),
+            releasing: Vec::new(),
             observed: Vec::new(),
             settled: Vec::new(),
             notices: Vec::new(),

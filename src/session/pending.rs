@@ -1,6 +1,8 @@
 //! What the session still expects from the server: one entry for each request, in order, and how its answer is to be
 //! read. Decided on the way in; nothing is looked up again when the answer comes. Holds no logic.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::command::{Channels, CommandId};
@@ -76,7 +78,7 @@ pub(super) enum Special {
     /// A reconcile: the report is taken off, the rest is swallowed.
     Reconcile(Box<Call>),
     /// Passed on; the observatory hears of it.
-    Observed(Box<Observation>),
+    Observed(Arc<Observation>),
     /// Our last words to a client that broke the protocol wait for their turn; the server was not asked.
     LastWords(Bytes),
     /// An empty line, which answers nothing but counts as the command that `CLIENT REPLY SKIP` speaks of.

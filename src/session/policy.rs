@@ -75,7 +75,7 @@ pub struct Witnessed {
 #[derive(Debug)]
 pub struct Observed {
     /// What was asked.
-    pub observation: Box<Observation>,
+    pub observation: Arc<Observation>,
     /// What came back.
     pub reply: Reply,
 }

@@ -1,31 +1,32 @@
 //! Lets the model follow what the server did. The server has done as it was told; the model says what enforce mode would
 //! have done, and is then brought in line with the facts.
 
-use crate::event::{Action, ConnectionId, DropReason, Event, Grant, Operation, Owner, Refusal, RefusalReason, Release};
-use crate::event::{Time, Token, What};
+use std::sync::Arc;
+
+use crate::event::{ConnectionId, Event, Owner, Time, Token, What};
 use crate::lock::call::Subject;
 use crate::lock::idiom::{Kind, Many};
-use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome, Standing};
+use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome};
 use crate::lock::rule::{Rule, Unmanaged};
 
 use super::seen::{Ask, Told, Ttl};
-use super::{Observation, Observatory, Reply, milliseconds};
+use super::{Followed, Observation, Observatory, Reply, milliseconds};
 
 /// The answer comes later than the server did it: so much earlier than seems right a lease may have expired.
 const LATENESS_MS: i64 = 250;
 
 /// One subject of an answered command.
-struct Seen<'a> {
+pub(super) struct Seen<'a> {
     observation: &'a Observation,
     subject: &'a Subject,
     at: Time,
-    now: i64,
-    caller: Caller,
+    pub(super) now: i64,
+    pub(super) caller: Caller,
 }
 
 pub(super) fn answered(
     observatory: &mut Observatory,
-    observation: &Observation,
+    observation: &Arc<Observation>,
     reply: Reply,
     rules: &[Rule],
     at: Time,
@@ -48,19 +49,19 @@ pub(super) fn answered(
         let Some(followed) = observatory.lock(observation.database, subject) else {
             continue;
         };
-        let model = &mut followed.model;
-        seen.ripen(model, sink);
+        seen.ripen(&mut followed.model, sink);
         match observation.ask {
-            Ask::Write { kind, told, ttl } => seen.written(model, kind, told, ttl, reply, sink),
-            Ask::WriteMany { kind } => seen.many_written(model, kind, reply, sink),
-            Ask::Release { certain, conditional } => seen.released(model, certain, conditional, reply, sink),
+            Ask::Write { kind, told, ttl } => seen.written(followed, kind, told, ttl, reply, sink),
+            Ask::WriteMany { kind } => seen.many_written(followed, kind, reply, sink),
+            Ask::Release { .. } if followed.under_way.answered(observation) => {}
+            Ask::Release { certain, conditional } => seen.released(followed, certain, conditional, reply, sink),
             Ask::Extend {
                 ttl,
                 conditional,
                 repairs,
-            } => seen.extended(model, ttl, conditional, repairs, reply, sink),
-            Ask::Rename => seen.renamed(model, &mut source, reply, sink),
-            Ask::Unknown => seen.unknown(model, reply),
+            } => seen.extended(followed, ttl, conditional, repairs, reply, sink),
+            Ask::Rename => seen.renamed(followed, &mut source, reply, sink),
+            Ask::Unknown => seen.unknown(&mut followed.model, reply),
         }
         if followed
             .model
@@ -104,7 +105,7 @@ pub(super) fn ripen(model: &mut Model, now: i64) -> Option<(Owner, ConnectionId,
 }
 
 impl Seen<'_> {
-    fn event(&self, what: What) -> Event {
+    pub(super) fn event(&self, what: What) -> Event {
         Event {
             at: self.at,
             database: self.observation.database,
@@ -127,10 +128,15 @@ impl Seen<'_> {
         }
     }
 
-    /// The server says that the lock was free. If the model held it, it has just expired, or somebody gave it up unseen.
-    fn was_free(&self, model: &mut Model, sink: &mut Vec<Event>) {
+    /// The server says that the lock was free. If the model held it, it was given up by a release whose answer is still
+    /// to come, it has just expired, or somebody gave it up unseen.
+    fn was_free(&self, followed: &mut Followed, sink: &mut Vec<Event>) {
+        let model = &mut followed.model;
         if model.lock.is_none() {
             return model.settle_early();
+        }
+        if let Some(earlier) = followed.under_way.carried_out(model.lease.as_ref()) {
+            return self.overtook(&earlier, model, sink);
         }
         let due = model.lease.as_ref().and_then(|lease| lease.due);
         match due {
@@ -157,6 +163,25 @@ impl Seen<'_> {
         model.settle_early();
     }
 
+    /// The answer to another client's release comes later than this one, though the server carried it out before.
+    fn overtook(&self, earlier: &Observation, model: &mut Model, sink: &mut Vec<Event>) {
+        let mut subjects = earlier.subjects.iter();
+        if let Some(subject) = subjects.find(|subject| subject.key == self.subject.key) {
+            let caller = Caller {
+                owner: subject.owner.clone(),
+                connection: earlier.connection.clone(),
+                ..self.caller.clone()
+            };
+            let seen = Seen {
+                observation: earlier,
+                subject,
+                caller,
+                ..*self
+            };
+            seen.gone(model, sink);
+        }
+    }
+
     /// The server says that the lock was there.
     fn was_there(&self, model: &mut Model) {
         if model.lock.is_none() {
@@ -173,7 +198,7 @@ impl Seen<'_> {
         }
     }
 
-    fn written(&self, model: &mut Model, kind: Kind, told: Told, ttl: Ttl, reply: Reply, sink: &mut Vec<Event>) {
+    fn written(&self, followed: &mut Followed, kind: Kind, told: Told, ttl: Ttl, reply: Reply, sink: &mut Vec<Event>) {
         let done = match (told, reply) {
             (_, Reply::Error) => {
                 if kind == Kind::Acquire {
@@ -186,18 +211,18 @@ impl Seen<'_> {
             (Told::Always, _) => true,
         };
         match (kind, done) {
-            (Kind::Acquire, true) => self.was_free(model, sink),
+            (Kind::Acquire, true) => self.was_free(followed, sink),
             (Kind::Acquire, false) => {
-                self.was_there(model);
+                self.was_there(&mut followed.model);
                 return sink.push(self.event(What::Contended));
             }
             (_, false) => return,
             // The old value came back: it was there.
-            (Kind::Takeover, true) if reply == Reply::Other => self.was_there(model),
-            (Kind::Takeover, true) => self.was_free(model, sink),
+            (Kind::Takeover, true) if reply == Reply::Other => self.was_there(&mut followed.model),
+            (Kind::Takeover, true) => self.was_free(followed, sink),
             (Kind::Overwrite, true) => {}
         }
-        self.write(model, kind, self.expiry(ttl), sink);
+        self.write(&mut followed.model, kind, self.expiry(ttl), sink);
     }
 
     /// The value was written, whatever enforce mode had said.
@@ -213,33 +238,42 @@ impl Seen<'_> {
         }
     }
 
-    fn many_written(&self, model: &mut Model, kind: Many, reply: Reply, sink: &mut Vec<Event>) {
+    fn many_written(&self, followed: &mut Followed, kind: Many, reply: Reply, sink: &mut Vec<Event>) {
         match (kind, reply) {
             (_, Reply::Error) => {}
             (Many::Acquire, Reply::Integer(0)) => {
-                if model.lock.is_some() {
+                if followed.model.lock.is_some() {
                     sink.push(self.event(What::Contended));
                 }
             }
             (Many::Present, Reply::Integer(0)) => {}
             (Many::Acquire, _) => {
-                self.was_free(model, sink);
-                self.write(model, Kind::Acquire, NewExpiry::Never, sink);
+                self.was_free(followed, sink);
+                self.write(&mut followed.model, Kind::Acquire, NewExpiry::Never, sink);
             }
-            (Many::Overwrite | Many::Present, _) => self.write(model, Kind::Overwrite, NewExpiry::Never, sink),
+            (Many::Overwrite | Many::Present, _) => {
+                self.write(&mut followed.model, Kind::Overwrite, NewExpiry::Never, sink);
+            }
         }
     }
 
-    fn released(&self, model: &mut Model, certain: bool, conditional: bool, reply: Reply, sink: &mut Vec<Event>) {
+    fn released(&self, followed: &mut Followed, certain: bool, conditional: bool, reply: Reply, sink: &mut Vec<Event>) {
         let keys = i64::try_from(self.observation.subjects.len()).unwrap_or(i64::MAX);
         match reply {
             Reply::Error => return,
             Reply::Integer(0) | Reply::Nil if conditional => return,
-            Reply::Integer(0) | Reply::Nil if certain => self.was_free(model, sink),
-            Reply::Integer(count) if certain && self.observation.alone && count >= keys => self.was_there(model),
-            Reply::Other if certain => self.was_there(model),
+            Reply::Integer(0) | Reply::Nil if certain => self.was_free(followed, sink),
+            Reply::Integer(count) if certain && self.observation.alone && count >= keys => {
+                self.was_there(&mut followed.model);
+            }
+            Reply::Other if certain => self.was_there(&mut followed.model),
             _ => {}
         }
+        self.gone(&mut followed.model, sink);
+    }
+
+    /// The lock was given up.
+    fn gone(&self, model: &mut Model, sink: &mut Vec<Event>) {
         let outcome = model.release(&self.caller, self.now);
         self.tell(&outcome, model, sink);
         model.lock = None;
@@ -248,7 +282,7 @@ impl Seen<'_> {
 
     fn extended(
         &self,
-        model: &mut Model,
+        followed: &mut Followed,
         ttl: Ttl,
         conditional: bool,
         repairs: bool,
@@ -256,11 +290,12 @@ impl Seen<'_> {
         sink: &mut Vec<Event>,
     ) {
         match reply {
-            Reply::Integer(1) | Reply::Other => self.was_there(model),
-            Reply::Integer(0) if !conditional && ttl != Ttl::Never => return self.was_free(model, sink),
-            Reply::Nil => return self.was_free(model, sink),
+            Reply::Integer(1) | Reply::Other => self.was_there(&mut followed.model),
+            Reply::Integer(0) if !conditional && ttl != Ttl::Never => return self.was_free(followed, sink),
+            Reply::Nil => return self.was_free(followed, sink),
             _ => return,
         }
+        let model = &mut followed.model;
         let expiry = self.expiry(ttl);
         let outcome = model.extend(&self.caller, expiry, repairs, self.now);
         self.tell(&outcome, model, sink);
@@ -274,23 +309,24 @@ impl Seen<'_> {
     }
 
     /// The first subject is the source, whose expiry goes along to the second, if the target is a lock too.
-    fn renamed(&self, model: &mut Model, source: &mut Option<NewExpiry>, reply: Reply, sink: &mut Vec<Event>) {
+    fn renamed(&self, followed: &mut Followed, source: &mut Option<NewExpiry>, reply: Reply, sink: &mut Vec<Event>) {
         let done = matches!(reply, Reply::Status | Reply::Integer(1));
         match source {
             None => {
                 *source = Some(
-                    model
+                    followed
+                        .model
                         .lock
                         .and_then(|lock| lock.expiry)
                         .map_or(NewExpiry::Never, NewExpiry::At),
                 );
                 match (done, reply) {
-                    (true, _) => self.released(model, true, false, Reply::Other, sink),
-                    (false, Reply::Error) => self.released(model, true, false, Reply::Integer(0), sink),
+                    (true, _) => self.released(followed, true, false, Reply::Other, sink),
+                    (false, Reply::Error) => self.released(followed, true, false, Reply::Integer(0), sink),
                     (false, _) => {}
                 }
             }
-            Some(expiry) if done => self.write(model, Kind::Overwrite, *expiry, sink),
+            Some(expiry) if done => self.write(&mut followed.model, Kind::Overwrite, *expiry, sink),
             Some(_) => {}
         }
     }
@@ -304,68 +340,4 @@ impl Seen<'_> {
             model.owe_nothing();
         }
     }
-
-    /// Says in events what the model says.
-    fn tell(&self, outcome: &Outcome, model: &Model, sink: &mut Vec<Event>) {
-        let without_ttl = model.lock.is_some_and(|lock| lock.expiry.is_none());
-        let ttl_ms = model.lock.and_then(|lock| lock.expiry).map(|at| length(at - self.now));
-        let refused = |operation: Operation, reason: RefusalReason| {
-            What::Refused(Refusal {
-                operation,
-                reason,
-                action: Action::Observed,
-                without_ttl,
-            })
-        };
-        let what = match outcome {
-            Outcome::Granted(granted) => {
-                for (reason, count) in [
-                    (DropReason::Window, granted.dropped_by_window),
-                    (DropReason::Cap, granted.dropped_by_cap),
-                ] {
-                    if count > 0 {
-                        sink.push(self.event(What::DebtsDropped { reason, count }));
-                    }
-                }
-                What::Granted(Grant {
-                    token: self.caller.token,
-                    fence: None,
-                    ttl_ms,
-                    ttl_injected: false,
-                    ttl_reduced: false,
-                    overlap: granted.overlap,
-                })
-            }
-            Outcome::Contended => What::Contended,
-            Outcome::Release {
-                outcome,
-                held_ms,
-                overrun_ms,
-                refused: reason,
-                ..
-            } => {
-                let (held_ms, overrun_ms) = (held_ms.map(length), overrun_ms.map(length));
-                sink.push(self.event(What::Release(Release {
-                    outcome: *outcome,
-                    held_ms,
-                    overrun_ms,
-                })));
-                match reason {
-                    Some(reason) => refused(Operation::Release, *reason),
-                    None => return,
-                }
-            }
-            Outcome::Refused(operation, reason) => refused(*operation, *reason),
-            Outcome::Extended(_) => What::Extended { ttl_ms, reduced: false },
-            Outcome::Overwritten(_) => What::Overwritten { ttl_ms, reduced: false },
-            Outcome::TakenOver => What::TakenOver,
-            Outcome::Nothing => return,
-        };
-        debug_assert!(model.standing() != Standing::Alien);
-        sink.push(self.event(what));
-    }
-}
-
-fn length(ms: i64) -> u64 {
-    u64::try_from(ms).unwrap_or(0)
 }

@@ -26,6 +26,19 @@ struct Scene {
 impl Scene {
     /// Connection `who` of host `who / 10` sends this, and the server answers so. What is said of it.
     fn does(&mut self, who: u64, text: &str, reply: Reply) -> Vec<What> {
+        let observation = self.sends(who, text);
+        self.hears(&observation, reply)
+    }
+
+    /// The server's answer to what was sent. What is said of it.
+    fn hears(&mut self, observation: &Arc<Observation>, reply: Reply) -> Vec<What> {
+        let mut sink = Vec::new();
+        let at = Time(self.now_ms * 1000);
+        self.observatory.answered(observation, reply, &[rule()], at, &mut sink);
+        sink.into_iter().map(|event| event.what).collect()
+    }
+
+    fn sends(&mut self, who: u64, text: &str) -> Arc<Observation> {
         let mut bytes = Vec::new();
         let mut spans = Vec::new();
         for word in text.split(' ') {
@@ -69,10 +82,10 @@ impl Scene {
             database: 0,
         };
         let observation = observe(&request, subjects, &context).expect("an operation on a lease");
-        let mut sink = Vec::new();
-        let at = Time(self.now_ms * 1000);
-        self.observatory.answered(&observation, reply, &rules, at, &mut sink);
-        sink.into_iter().map(|event| event.what).collect()
+        if observation.gives_up() {
+            self.observatory.sent(&observation);
+        }
+        observation
     }
 }
 
@@ -156,6 +169,65 @@ fn what_was_given_up_unseen_owes_nothing() {
     );
     let said = scene.does(20, "DEL lock:a", Reply::Integer(1));
     assert_eq!(outcome(&said), Some(ReleaseOutcome::Released));
+}
+
+#[test]
+fn an_answer_that_comes_late_takes_no_lease_away() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 30000", Reply::Status);
+    let stray = scene.sends(20, "DEL lock:a");
+    let release = scene.sends(10, "DEL lock:a");
+    scene.now_ms = 40;
+    // The server has carried out the holder's release; the answer to the next acquire is here before that to it.
+    let said = scene.does(30, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Release(release), What::Granted(grant)]
+            if (release.outcome, release.held_ms) == (ReleaseOutcome::Released, Some(40)) && !grant.overlap),
+        "{said:?}"
+    );
+    assert_eq!(scene.hears(&release, Reply::Integer(1)), [], "all was said");
+    let said = scene.does(30, "DEL lock:a", Reply::Integer(1));
+    assert_eq!(outcome(&said), Some(ReleaseOutcome::Released));
+    let said = scene.hears(&stray, Reply::Integer(0));
+    assert_eq!(outcome(&said), Some(ReleaseOutcome::Absent));
+}
+
+#[test]
+fn what_was_under_way_when_its_client_went_ends_no_lease() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 30000", Reply::Status);
+    drop(scene.sends(10, "DEL lock:a"));
+    let said = scene.does(30, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(matches!(said.as_slice(), [What::Ended, What::Granted(_)]), "{said:?}");
+}
+
+#[test]
+fn a_theft_is_seen_though_its_answer_comes_late() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 30000", Reply::Status);
+    let theft = scene.sends(20, "DEL lock:a");
+    let said = scene.does(30, "SET lock:a 1 NX PX 30000", Reply::Status);
+    assert!(refused(&said, Operation::Release, RefusalReason::Foreign), "{said:?}");
+    assert_eq!(scene.hears(&theft, Reply::Integer(1)), []);
+    let said = scene.does(30, "EXPIRE lock:a 60", Reply::Integer(1));
+    assert!(matches!(said.as_slice(), [What::Extended { .. }]), "{said:?}");
+}
+
+#[test]
+fn releases_under_way_are_bounded() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 30000", Reply::Status);
+    let sent: Vec<_> = (0..100).map(|_| scene.sends(20, "DEL lock:a")).collect();
+    assert!(
+        sent.iter()
+            .filter(|observation| Arc::strong_count(observation) > 1)
+            .count()
+            <= 16
+    );
+    for observation in &sent {
+        scene.hears(observation, Reply::Integer(0));
+    }
+    assert!(sent.iter().all(|observation| Arc::strong_count(observation) == 1));
 }
 
 #[test]
