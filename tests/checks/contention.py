@@ -57,7 +57,7 @@ class Played:
         self.program, self.proxy, self.mode, self.still = options.proxy, proxy, mode, None
         self.fight = Fight(proxy, marks.LOCK_VALUE)
         self.fight.run(self.look)
-        self.overruns = [hold for hold in self.fight.holds() if hold.overran()]
+        self.overruns = [hold for hold in self.fight.holds() if hold.overran]
         deadline = time.monotonic() + EXPIRY_LIMIT
         while True:         # a lease that ran out is looked at by lockward a little later
             self.text = proxy.metrics()
@@ -107,8 +107,8 @@ def counts_agree(played):
     """Acquires, releases, refusals, expirations and overlaps: exactly."""
     tries, holds = played.fight.tries(), played.fight.holds()
     late = len(played.overruns)
-    released = sum(hold.reply == 1 and not hold.overran() for hold in holds)
-    lost = sum(hold.reply == 0 and not hold.overran() for hold in holds)    # observed: deleted by a late DEL
+    released = sum(hold.reply == 1 and not hold.overran for hold in holds)
+    lost = sum(hold.reply == 0 and not hold.overran for hold in holds)    # observed: deleted by a late DEL
     expect("granted", played.total("lockward_lock_acquires_total", outcome="granted"), len(holds))
     expect("contended", played.total("lockward_lock_acquires_total", outcome="contended"),
            sum(not attempt.granted for attempt in tries))
@@ -180,7 +180,7 @@ def holds_agree(played):
     """From the grant to the end of the lease, which for the slow ones came by their TTL."""
     bounds = []
     for hold in played.fight.holds():
-        if hold.overran():
+        if hold.overran:
             bounds.append((hold.ttl - 2 * CUT, hold.ttl + 2 * CUT))
         elif hold.reply == 1:
             bounds.append((hold.sent - hold.acquire.answered - CUT, hold.answered - hold.acquire.sent + CUT))

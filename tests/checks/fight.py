@@ -33,9 +33,7 @@ class Hold:
     def __init__(self, acquire, ttl):
         self.acquire, self.ttl = acquire, ttl
         self.sent = self.answered = self.reply = None
-
-    def overran(self):
-        return self.sent - self.acquire.answered > self.ttl
+        self.overran = False        # somebody else got the lock before the DEL was sent
 
 
 class Gate:
@@ -214,6 +212,8 @@ class Fight:
     def entered(self, client):
         with self.mutex:
             self.overlaps += bool(self.inside)
+            for other in self.inside:
+                other.holds[-1].overran = True
             self.inside.add(client)
 
     def left(self, client):
