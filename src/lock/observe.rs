@@ -3,6 +3,7 @@
 
 mod follow;
 mod seen;
+mod tell;
 mod under_way;
 
 use std::collections::{HashMap, HashSet};

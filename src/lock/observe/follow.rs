@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::event::{Action, ConnectionId, DropReason, Event, Grant, Operation, Owner, Refusal, RefusalReason, Release};
-use crate::event::{Time, Token, What};
+use crate::event::{ConnectionId, Event, Owner, Time, Token, What};
 use crate::lock::call::Subject;
 use crate::lock::idiom::{Kind, Many};
-use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome, Standing};
+use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome};
 use crate::lock::rule::{Rule, Unmanaged};
 
 use super::seen::{Ask, Told, Ttl};
@@ -17,12 +16,12 @@ use super::{Followed, Observation, Observatory, Reply, milliseconds};
 const LATENESS_MS: i64 = 250;
 
 /// One subject of an answered command.
-struct Seen<'a> {
+pub(super) struct Seen<'a> {
     observation: &'a Observation,
     subject: &'a Subject,
     at: Time,
-    now: i64,
-    caller: Caller,
+    pub(super) now: i64,
+    pub(super) caller: Caller,
 }
 
 pub(super) fn answered(
@@ -106,7 +105,7 @@ pub(super) fn ripen(model: &mut Model, now: i64) -> Option<(Owner, ConnectionId,
 }
 
 impl Seen<'_> {
-    fn event(&self, what: What) -> Event {
+    pub(super) fn event(&self, what: What) -> Event {
         Event {
             at: self.at,
             database: self.observation.database,
@@ -341,68 +340,4 @@ impl Seen<'_> {
             model.owe_nothing();
         }
     }
-
-    /// Says in events what the model says.
-    fn tell(&self, outcome: &Outcome, model: &Model, sink: &mut Vec<Event>) {
-        let without_ttl = model.lock.is_some_and(|lock| lock.expiry.is_none());
-        let ttl_ms = model.lock.and_then(|lock| lock.expiry).map(|at| length(at - self.now));
-        let refused = |operation: Operation, reason: RefusalReason| {
-            What::Refused(Refusal {
-                operation,
-                reason,
-                action: Action::Observed,
-                without_ttl,
-            })
-        };
-        let what = match outcome {
-            Outcome::Granted(granted) => {
-                for (reason, count) in [
-                    (DropReason::Window, granted.dropped_by_window),
-                    (DropReason::Cap, granted.dropped_by_cap),
-                ] {
-                    if count > 0 {
-                        sink.push(self.event(What::DebtsDropped { reason, count }));
-                    }
-                }
-                What::Granted(Grant {
-                    token: self.caller.token,
-                    fence: None,
-                    ttl_ms,
-                    ttl_injected: false,
-                    ttl_reduced: false,
-                    overlap: granted.overlap,
-                })
-            }
-            Outcome::Contended => What::Contended,
-            Outcome::Release {
-                outcome,
-                held_ms,
-                overrun_ms,
-                refused: reason,
-                ..
-            } => {
-                let (held_ms, overrun_ms) = (held_ms.map(length), overrun_ms.map(length));
-                sink.push(self.event(What::Release(Release {
-                    outcome: *outcome,
-                    held_ms,
-                    overrun_ms,
-                })));
-                match reason {
-                    Some(reason) => refused(Operation::Release, *reason),
-                    None => return,
-                }
-            }
-            Outcome::Refused(operation, reason) => refused(*operation, *reason),
-            Outcome::Extended(_) => What::Extended { ttl_ms, reduced: false },
-            Outcome::Overwritten(_) => What::Overwritten { ttl_ms, reduced: false },
-            Outcome::TakenOver => What::TakenOver,
-            Outcome::Nothing => return,
-        };
-        debug_assert!(model.standing() != Standing::Alien);
-        sink.push(self.event(what));
-    }
-}
-
-fn length(ms: i64) -> u64 {
-    u64::try_from(ms).unwrap_or(0)
 }

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""A million different lock names: what lockward keeps of them is bounded, and it says what it dropped.
+
+    tests/checks/million.py --proxy PATH --server PATH [--names N] [--only TEXT]
+
+Once under an enforce rule and once under an observe rule, with lock-shaped traffic on as many names that no rule matches
+beside it. Meanwhile /metrics is scraped, the table listed, and a stream of events and one of snapshots are read. The
+bounds are those of docs/limits.md; what was dropped must be what both the table and /metrics say.
+"""
+import argparse
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..")]
+from harness.processes import Proxy, Server     # noqa: E402
+from harness.resp import WireError, encode, metric_sum      # noqa: E402
+
+GROWN_MIB = 192         # MiB that lockward may grow, whatever the traffic: docs/limits.md adds them up
+LEASES = 100_000        # rows of the table
+WAITERS = 10_000
+LASTING = 150_000       # so many of the names stay locked to the end: more than the table holds
+BATCH = 500             # commands written in one go
+CONNECTIONS = 4
+LIMIT = 25.0            # seconds for one million
+
+RULES = """
+[[locks]]
+name = "many"
+pattern = "lock:*"
+owner = "connection"
+mode = "%s"
+late_release_window = "1s"
+"""
+
+
+class Wrong(Exception):
+    """A bound that does not hold."""
+
+
+def acquire(name, ttl_ms):
+    return b"*6\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nPX\r\n$%d\r\n%d\r\n" % (
+        len(name), name, len(b"%d" % ttl_ms), ttl_ms)
+
+
+class Background:
+    """Threads that do something again and again, or read a stream, until the block ends. The first error is raised."""
+
+    def __init__(self):
+        self.done, self.threads, self.failure, self.counts = threading.Event(), [], None, {}
+
+    def repeat(self, name, action, pause):
+        def run():
+            while not self.done.is_set():
+                try:
+                    action()
+                    self.counts[name] = self.counts.get(name, 0) + 1
+                except Exception as error:      # whatever it is, the main thread must hear of it
+                    self.failure = self.failure or (name, error)
+                    return
+                self.done.wait(pause)
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+
+    def stream(self, name, port, path):
+        """Reads a stream of server-sent events, counts its messages and keeps nothing."""
+        connection = socket.create_connection(("127.0.0.1", port), timeout=15)
+        connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
+        end = b""
+
+        def read():
+            nonlocal end
+            data = connection.recv(1 << 18)
+            if not data:
+                raise Wrong("the stream of %s ended" % name)
+            self.counts[name + " messages"] = self.counts.get(name + " messages", 0) + (end + data).count(b"\n\n")
+            end = data[-1:]
+        self.repeat(name, read, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        for thread in self.threads:
+            thread.join()
+
+
+class Sender(threading.Thread):
+    """One connection's share of the names: acquires on locks, and lock-shaped traffic on names that no rule matches."""
+
+    def __init__(self, proxy, numbers):
+        super().__init__(daemon=True)
+        self.proxy, self.numbers, self.failure = proxy, numbers, None
+
+    def run(self):
+        try:
+            with self.proxy.connect(limit=60) as first, self.proxy.connect(limit=60) as second:
+                for start in range(self.numbers.start, self.numbers.stop, BATCH):
+                    self.play(first, second, range(start, min(start + BATCH, self.numbers.stop)))
+        except Exception as error:      # whatever it is, the main thread must hear of it
+            self.failure = error
+
+    def play(self, first, second, numbers):
+        locks = [(b"lock:%d" % number, 600_000 if number < LASTING else 1000) for number in numbers]
+        first.send(b"".join(acquire(name, ttl) for name, ttl in locks))
+        self.answers(first, b"+OK\r\n", len(locks))
+        # Every tenth is wanted by somebody else too.
+        wanted = locks[::10]
+        second.send(b"".join(acquire(name, ttl) for name, ttl in wanted))
+        self.answers(second, b"$-1\r\n", len(wanted))
+        strange = [b"other:%d" % number for number in numbers]
+        second.send(b"".join(acquire(name, 1000) + encode("DEL", name) for name in strange))
+        self.answers(second, b"+OK\r\n:1\r\n", len(strange))
+
+    @staticmethod
+    def answers(connection, answer, count):
+        got = connection.take(len(answer) * count)
+        if got != answer * count:
+            raise Wrong("an answer that is not %r: %r" % (answer, got[:200]))
+
+
+def send(proxy, first, names):
+    share = names // CONNECTIONS
+    senders = [Sender(proxy, range(first + i * share, first + (i + 1) * share)) for i in range(CONNECTIONS)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+        if sender.failure:
+            raise Wrong("a client: %r" % sender.failure)
+    return share * CONNECTIONS
+
+
+def series(text):
+    return sorted(line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#"))
+
+
+def play(mode, names, proxy):
+    # What lockward needs once is not the price of names.
+    send(proxy, names, 4 * BATCH * CONNECTIONS)
+    before_series, before_kib = series(proxy.metrics()), proxy.rss_kib()
+    most = [0]
+
+    def weigh():
+        most[0] = max(most[0], proxy.rss_kib())
+
+    begun = time.monotonic()
+    with Background() as background:
+        background.repeat("memory", weigh, 0.05)
+        background.repeat("scrapes", proxy.metrics, 0.5)
+        background.repeat("lists", lambda: proxy.json("/api/v1/locks?limit=1000"), 0.5)
+        background.repeat("suggestions", lambda: proxy.json("/api/v1/suggestions"), 1)
+        background.stream("events", proxy.admin_port, "/api/v1/events")
+        background.stream("live", proxy.admin_port, "/api/v1/live")
+        sent = send(proxy, 0, names)
+        took = time.monotonic() - begun
+        listed, text = proxy.json("/api/v1/locks?limit=1000"), proxy.metrics()
+    if background.failure:
+        raise Wrong("%s: %r" % background.failure)
+    check_table(listed, text, sent)
+    if series(text) != before_series:
+        raise Wrong("there are %d series, before there were %d" % (len(series(text)), len(before_series)))
+    for name in ("scrapes", "lists", "suggestions", "events messages", "live messages"):
+        if not background.counts.get(name):
+            raise Wrong("no %s meanwhile" % name)
+    grown = (most[0] - before_kib) / 1024
+    if grown > GROWN_MIB:
+        raise Wrong("lockward grew by %.1f MiB, at most %d" % (grown, GROWN_MIB))
+    if took > LIMIT:
+        raise Wrong("it took %.0f s, at most %d" % (took, LIMIT))
+    return "%d names in %.1f s, grew by %.1f MiB from %.1f; %d rows, %d leases and %d waiters dropped; %d series; %s" % (
+        sent, took, grown, before_kib / 1024, listed["total"], listed["dropped"]["leases"],
+        listed["dropped"]["waiters"], len(before_series),
+        ", ".join("%d %s" % (count, name) for name, count in sorted(background.counts.items()) if name != "memory"))
+
+
+def check_table(listed, text, sent):
+    """What the table holds, what it dropped, and that /metrics says the same."""
+    granted = metric_sum(text, 'lockward_lock_acquires_total{rule="many",outcome="granted"}')
+    if granted < sent:
+        raise Wrong("%d granted of %d" % (granted, sent))
+    if not 0 < listed["total"] <= LEASES or len(listed["locks"]) != 1000:
+        raise Wrong("the table has %d rows, shows %d" % (listed["total"], len(listed["locks"])))
+    dropped = listed["dropped"]
+    if dropped["leases"] < LASTING - LEASES:
+        raise Wrong("only %d leases are said to be dropped" % dropped["leases"])
+    if metric_sum(text, "lockward_lock_waiters") > WAITERS:
+        raise Wrong("more than %d waiters" % WAITERS)
+    for kind in dropped:
+        counted = metric_sum(text, 'lockward_lock_table_dropped_total{kind="%s"}' % kind)
+        # The list was read first.
+        if counted < dropped[kind] or not dropped[kind] and kind != "histories":
+            raise Wrong("dropped %s: the table says %d, /metrics %d" % (kind, dropped[kind], counted))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--proxy", default="target/release/lockward")
+    parser.add_argument("--server", default=shutil.which("valkey-server") or shutil.which("redis-server"))
+    parser.add_argument("--names", type=int, default=1_000_000)
+    parser.add_argument("--only", default="", help="only modes whose name holds this text")
+    options = parser.parse_args()
+    if not options.server:
+        sys.exit("million: no redis-server or valkey-server on PATH: use --server $(scripts/get-server)")
+    passed = failed = 0
+    for mode in ("enforce", "observe"):
+        if options.only not in mode:
+            continue
+        with tempfile.TemporaryDirectory(prefix="lockward-million-") as folder:
+            try:
+                with Server(options.server, folder) as server, \
+                        Proxy(options.proxy, server, RULES % mode, folder) as proxy:
+                    said = play(mode, options.names, proxy)
+                    if not proxy.is_running():
+                        raise Wrong("the proxy ended; its last words: %s" % proxy.last_words())
+                passed += 1
+                print("ok    %s: %s" % (mode, said), flush=True)
+            except (Wrong, WireError, OSError, RuntimeError) as error:
+                failed += 1
+                print("FAIL  %s: %s" % (mode, error or type(error).__name__), flush=True)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
