@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
@@ -11,6 +11,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use uuid::Uuid;
 
 use super::own::Handle;
+use super::scouting::Scouting;
 use crate::admin::api;
 use crate::command::{self, CommandId};
 use crate::config::{Config, Place};
@@ -48,11 +49,15 @@ pub(super) struct Shared {
     pub events: broadcast::Sender<Arc<api::Event>>,
     /// Changes whenever the table or the rules' figures may have.
     pub changes: watch::Sender<()>,
+    /// What looks like a lock and has no rule.
+    pub scouting: Scouting,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
     /// The clients that are connected, by their number.
     clients: DashMap<u64, ConnectionId>,
     started: Instant,
+    /// The wall clock at that moment, milliseconds since 1970.
+    started_unix_ms: u64,
     instance: Arc<str>,
     next: AtomicU64,
 }
@@ -76,10 +81,12 @@ impl Shared {
             chores: Notify::new(),
             events: broadcast::Sender::new(EVENTS),
             changes: watch::Sender::new(()),
+            scouting: Scouting::default(),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: DashMap::new(),
             started: Instant::now(),
+            started_unix_ms: unix_now_ms(),
             instance: instance.into(),
             next: AtomicU64::new(1),
         }
@@ -88,6 +95,12 @@ impl Shared {
     /// Microseconds since the process began.
     pub(super) fn now(&self) -> Time {
         Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// A moment as milliseconds since 1970. By the wall clock as it was at the start: if that is set later, the times
+    /// shown keep their distances.
+    pub(super) fn unix_ms(&self, at: Time) -> u64 {
+        self.started_unix_ms.saturating_add(at.0 / 1000)
     }
 
     /// The name of a new connection.
@@ -256,6 +269,11 @@ impl Shared {
             rules: summary.iter().map(rule_summary).collect(),
         }
     }
+}
+
+fn unix_now_ms() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The names of the commands, by their numbers.

@@ -1,15 +1,20 @@
 //! The rules in force with their figures.
 
 use crate::admin::api::RuleView;
+use crate::event::RuleIndex;
 use crate::lock::rule::{Mode, Rule};
 use crate::proxy::shared::Shared;
 
 /// All rules, in the order of the configuration.
 pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
-    shared.policy.load().rules.list().iter().map(view).collect()
+    let policy = shared.policy.load();
+    let rules = (0..=u16::MAX).zip(policy.rules.list());
+    rules
+        .map(|(index, rule)| view(rule, policy.rules.has_met(RuleIndex(index))))
+        .collect()
 }
 
-fn view(rule: &Rule) -> RuleView {
+fn view(rule: &Rule, matched: bool) -> RuleView {
     let patterns = rule.patterns.iter();
     RuleView {
         name: rule.name.to_string(),
@@ -22,6 +27,7 @@ fn view(rule: &Rule) -> RuleView {
         late_release_window_ms: rule.late_release_window_ms,
         renew: rule.renew,
         release_on_disconnect: rule.release_on_disconnect,
+        matched,
         ..RuleView::default()
     }
 }
