@@ -14,6 +14,7 @@ pub mod observe;
 pub mod owner;
 pub mod record;
 pub mod rule;
+pub mod scout;
 pub mod script;
 pub mod search;
 pub mod waiters;

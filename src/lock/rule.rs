@@ -4,6 +4,7 @@
 //! most a comparison of beginnings. Nothing here allocates after [`Rules::new`].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::event::RuleIndex;
 use crate::lock::glob::Glob;
@@ -124,6 +125,8 @@ pub struct Rules {
     /// For each first byte of a key: where in `patterns` the first one stands that can match. The length: none.
     begin: Box<[usize; 256]>,
     enforce: bool,
+    /// For each rule: a command named a key that it matches. Shared by all clones.
+    met: Arc<[AtomicBool]>,
 }
 
 impl Rules {
@@ -147,6 +150,7 @@ impl Rules {
             mode: Mode::Off,
             ..Rule::new("")
         };
+        let met = list.iter().map(|_| AtomicBool::new(false)).collect();
         Rules {
             list,
             off,
@@ -154,6 +158,7 @@ impl Rules {
             patterns,
             begin: Box::new(begin),
             enforce,
+            met,
         }
     }
 
@@ -163,6 +168,33 @@ impl Rules {
             (index, rule) if rule.mode != Mode::Off && !self.is_record(key) => Some(index),
             _ => None,
         }
+    }
+
+    /// As [`find`](Self::find), for a key that a client's command names: notes that the rule has got a key, also one
+    /// whose mode is off.
+    pub fn meet(&self, key: &[u8]) -> Option<RuleIndex> {
+        let (index, rule) = self.first_match(key)?;
+        if self.is_record(key) {
+            return None;
+        }
+        if let Some(met) = self.met.get(usize::from(index.0))
+            && !met.load(Ordering::Relaxed)
+        {
+            met.store(true, Ordering::Relaxed);
+        }
+        (rule.mode != Mode::Off).then_some(index)
+    }
+
+    /// Whether any client's command that could be a lock operation has named a key of this rule.
+    pub fn has_met(&self, index: RuleIndex) -> bool {
+        self.met
+            .get(usize::from(index.0))
+            .is_some_and(|met| met.load(Ordering::Relaxed))
+    }
+
+    /// Whether somebody has decided about this key: a rule, in whatever mode, or because it is a record.
+    pub fn decides(&self, key: &[u8]) -> bool {
+        self.is_record(key) || self.first_match(key).is_some()
     }
 
     /// The rule at this place. An index that stems from another configuration and points behind the end gets a rule

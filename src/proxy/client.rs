@@ -220,6 +220,10 @@ impl Client {
         if !self.session.observed.is_empty() {
             self.shared.observed(&mut self.session.observed);
         }
+        if !self.session.sightings.is_empty() {
+            let connection = self.session.connection().number;
+            self.shared.scouting.sighted(connection, &mut self.session.sightings);
+        }
         // Behind the answers: they may tell that the lock is held.
         if !self.session.releasing.is_empty() {
             self.shared.releasing(&mut self.session.releasing);

@@ -8,6 +8,7 @@ mod keeping;
 mod listener;
 pub mod own;
 mod peer;
+mod scouting;
 mod shared;
 mod stream;
 mod telling;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::clients::Clients;
 use super::own::Handle;
+use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
 use crate::command::{self, CommandId};
 use crate::config::{Config, Place};
@@ -47,6 +48,8 @@ pub(super) struct Shared {
     pub telling: Telling,
     /// The clients that are connected.
     pub clients: Clients,
+    /// What looks like a lock and has no rule.
+    pub scouting: Scouting,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
     started: Instant,
@@ -74,6 +77,7 @@ impl Shared {
             draining,
             chores: Notify::new(),
             telling: Telling::new(Chronicle::new(&config.rules, chronicle::Limits::default())),
+            scouting: Scouting::default(),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: Clients::default(),

@@ -22,6 +22,7 @@ impl Session {
     /// A command that can be a lock operation.
     pub(super) fn lock_command(&mut self, row: &Row, request: &Request<'_>) -> Taken {
         let Some(mode) = self.strictest(row, request) else {
+            self.sight(row, request);
             return self.forward(request, false);
         };
         let keys: Vec<usize> = command::keys(row, request.args).collect();
@@ -54,7 +55,10 @@ impl Session {
                 let observation = observe::observe_script(subjects, &self.context());
                 return self.observed(request, observation);
             }
-            Some(Mode::Off) | None => return self.forward(request, false),
+            Some(Mode::Off) | None => {
+                self.sight(row, request);
+                return self.forward(request, false);
+            }
         }
         if let Some(taken) = self.first_of_all(request) {
             return taken;
@@ -100,7 +104,7 @@ impl Session {
         let rules = &self.policy.rules;
         let mut found = None;
         for index in command::keys(row, request.args) {
-            let rule = request.args.get(index).and_then(|key| rules.find(key));
+            let rule = request.args.get(index).and_then(|key| rules.meet(key));
             match rule.map(|rule| rules.rule(rule).mode) {
                 Some(Mode::Enforce) => return Some(Mode::Enforce),
                 Some(Mode::Observe) => found = Some(Mode::Observe),

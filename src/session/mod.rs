@@ -2,7 +2,7 @@
 //!
 //! The driver's contract: after [`Session::receive_downstream`], [`Session::receive_upstream`], one of the `…_ended`
 //! calls or [`Session::advance`], write out [`Session::to_upstream`] and [`Session::to_downstream`], drain `events`,
-//! `settled` and `notices`, ask [`Session::next`] what to do, and wait. Dropping any future loses nothing.
+//! `observed`, `sightings`, `settled` and `notices`, ask [`Session::next`] what to do, and wait. Dropping any future loses nothing.
 //!
 //! No IO, no clock, no randomness; nothing here knows what a lease record looks like.
 
@@ -17,6 +17,7 @@ mod pending;
 mod policy;
 mod queue;
 mod requests;
+mod scouting;
 mod silence;
 mod special;
 mod state_commands;
@@ -38,6 +39,7 @@ pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
 use crate::command::CommandId;
 use crate::event::{ConnectionId, Owner, Time};
 use crate::lock::observe::Observation;
+use crate::lock::scout::Sightings;
 use crate::resp::reply::ReplyScanner;
 use crate::resp::request::RequestScanner;
 use acknowledge::Subscriptions;
@@ -106,6 +108,8 @@ pub struct Session {
     pub releasing: Vec<Arc<Observation>>,
     /// Answers to commands under observe rules since the last drain.
     pub observed: Vec<Observed>,
+    /// Lock-shaped commands on keys that no rule matches since the last drain.
+    pub sightings: Sightings,
     /// Commands settled since the last drain.
     pub settled: Vec<Settled>,
     /// What else the shell must hear of.
@@ -167,6 +171,7 @@ impl Session {
             events: Vec::new(),
             releasing: Vec::new(),
             observed: Vec::new(),
+            sightings: Sightings::default(),
             settled: Vec::new(),
             notices: Vec::new(),
             policy,

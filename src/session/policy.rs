@@ -9,6 +9,7 @@ use crate::lock::call::Features;
 use crate::lock::observe::{Observation, Reply};
 use crate::lock::owner::Bound;
 use crate::lock::rule::{Mode, Rule, Rules};
+use crate::lock::scout::Sieve;
 
 /// What a session goes by.
 pub struct Policy {
@@ -18,6 +19,8 @@ pub struct Policy {
     pub prefix: Box<str>,
     /// What the server can do.
     pub features: Features,
+    /// Which keys without a rule were acquired of late, by any session.
+    pub sieve: Arc<Sieve>,
     /// Draws a fresh owner token. Randomness lives in the shell.
     pub mint: Arc<dyn Fn() -> Token + Send + Sync>,
 }
@@ -38,16 +41,18 @@ impl Policy {
             rules: Rules::new(rules, prefix.as_bytes()),
             prefix: prefix.into(),
             features: Features::default(),
+            sieve: Arc::default(),
             mint: Arc::new(mint),
         }
     }
 
-    /// The same policy for a server that can do this.
+    /// The same policy for a server that can do this. What was seen of keys stays known.
     pub fn with(&self, features: Features) -> Policy {
         Policy {
             rules: self.rules.clone(),
             prefix: self.prefix.clone(),
             features,
+            sieve: Arc::clone(&self.sieve),
             mint: Arc::clone(&self.mint),
         }
     }

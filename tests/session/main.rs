@@ -11,6 +11,7 @@ mod own_command;
 mod plain;
 mod replication;
 mod rig;
+mod scouting;
 mod silence;
 mod streaming;
 mod subscriptions;

@@ -170,11 +170,6 @@ impl Figures {
         }
     }
 
-    /// Whether anybody has asked anything of a lock under this rule.
-    pub fn any(&self) -> bool {
-        self.counts.operations > 0
-    }
-
     /// Bytes in use besides itself.
     pub(super) fn bytes(&self) -> usize {
         self.hold.bytes() + self.wait.bytes() + self.ttl.bytes() + self.recent.bytes()

@@ -8,6 +8,8 @@ mod expire;
 mod many;
 mod set;
 
+pub use set::{SetCondition, condition};
+
 use crate::command::Idiom;
 use crate::resp::number::integer;
 use crate::resp::{Args, is_word};

@@ -29,8 +29,42 @@ struct Options {
     ifdeq: bool,
     /// `IFNE` or `IFDNE`.
     ifne: bool,
+    /// With `EX` or one of its sisters.
+    ttl: bool,
     /// A word that is not known. What stands behind it may be its value and is not read.
     odd: bool,
+}
+
+/// On what condition a `SET` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetCondition {
+    /// If there is no such key (`NX`).
+    Absent {
+        /// With a TTL.
+        ttl: bool,
+    },
+    /// If the value is the expected one (`IFEQ`, `IFDEQ`).
+    Compared,
+}
+
+/// The condition of a `SET` on any key, if it is one of these and the server may take it. For `SET k v EX n` this is a
+/// look at the first two bytes of each option.
+pub fn condition(args: Args<'_>) -> Option<SetCondition> {
+    let telling = |word: &[u8]| matches!(word, [b'n' | b'N', b'x' | b'X', ..] | [b'i' | b'I', b'f' | b'F', ..]);
+    if !args.iter().skip(3).any(telling) {
+        return None;
+    }
+    let options = options(args);
+    match options {
+        Options { odd: true, .. } | Options { ifne: true, .. } => None,
+        Options {
+            nx: true, xx: false, ..
+        } if options.ifeq.is_none() && !options.ifdeq => Some(SetCondition::Absent { ttl: options.ttl }),
+        Options {
+            nx: false, xx: false, ..
+        } if options.ifeq.is_some() || options.ifdeq => Some(SetCondition::Compared),
+        _ => None,
+    }
 }
 
 pub(super) fn set(args: Args<'_>, rule: &Rule, features: Features) -> Meaning {
@@ -98,7 +132,10 @@ fn options(args: Args<'_>) -> Options {
                 continue;
             }
             word if is(word, "KEEPTTL") => continue,
-            word if ["EX", "PX", "EXAT", "PXAT"].iter().any(|known| is(word, known)) => words.next(),
+            word if ["EX", "PX", "EXAT", "PXAT"].iter().any(|known| is(word, known)) => {
+                options.ttl = true;
+                words.next()
+            }
             word if is(word, "IFEQ") => {
                 options.odd |= options.ifeq.is_some();
                 options.ifeq = Some(place);

@@ -15,6 +15,7 @@ pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
     let gauges = shared.keeper().summary(now);
     let views = places(policy.rules.list()).zip(&gauges).map(|((index, rule), gauges)| {
         let mut view = settings(rule);
+        view.matched = policy.rules.has_met(index);
         gauge(&mut view, gauges);
         // For each rule anew, so that no client waits for the figures of all.
         figures(shared, &shared.telling.chronicle(), index, now, &mut view);
@@ -91,7 +92,6 @@ fn figures(shared: &Shared, chronicle: &Chronicle, index: RuleIndex, now: Time, 
     let Some(figures) = chronicle.figures(index) else {
         return;
     };
-    view.matched = figures.any();
     view.totals = totals(&figures.totals);
     view.hold = spread(&figures.hold);
     view.wait = spread(&figures.wait);
