@@ -33,12 +33,130 @@ async fn metrics_health_and_rules_are_shown() {
 }
 
 #[tokio::test]
-async fn every_answer_forbids_sniffing_and_other_origins() {
+async fn every_answer_says_what_browsers_may_do_with_it() {
     let admin = Admin::start(SECRET).await;
-    for path in ["/metrics", "/livez", "/api/v1/locks/lock:a", "/nothing"] {
-        let answer = ask(admin.address, "GET", path, "Origin: http://evil.example\r\n").await;
-        assert!(answer.head.contains("x-content-type-options: nosniff"), "{path}");
+    for (method, path) in [
+        ("GET", "/"),
+        ("GET", "/page.css"),
+        ("GET", "/page.js"),
+        ("GET", "/icon.svg"),
+        ("GET", "/metrics"),
+        ("GET", "/livez"),
+        ("GET", "/api/v1/locks/lock:a"),
+        ("GET", "/api/v1/locks?sort=size"),
+        ("GET", "/nothing"),
+        ("HEAD", "/api/v1/live"),
+        ("OPTIONS", "/api/v1/rules"),
+        ("DELETE", "/api/v1/locks/lock:a"),
+    ] {
+        let answer = ask(admin.address, method, path, "Origin: http://evil.example\r\n").await;
+        for header in [
+            "x-content-type-options: nosniff",
+            "cache-control: no-store",
+            "referrer-policy: no-referrer",
+            "cross-origin-opener-policy: same-origin",
+            "cross-origin-resource-policy: same-origin",
+            "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+             img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ] {
+            let found = answer.head.matches(&format!("\r\n{header}\r\n")).count();
+            assert_eq!(found, 1, "{method} {path}: {header}\n{}", answer.head);
+        }
         assert!(!answer.head.contains("access-control"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_served_with_its_types() {
+    let admin = Admin::start(SECRET).await;
+    for (path, kind, word) in [
+        ("/", "text/html; charset=utf-8", "<!doctype html>"),
+        ("/page.css", "text/css; charset=utf-8", "color-scheme"),
+        ("/page.js", "text/javascript; charset=utf-8", ""),
+        ("/icon.svg", "image/svg+xml", "<svg"),
+    ] {
+        let answer = get(admin.address, path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(
+            answer.head.contains(&format!("content-type: {kind}\r\n")),
+            "{}",
+            answer.head
+        );
+        assert!(answer.body.to_lowercase().contains(word), "{path}");
+        let head = ask(admin.address, "HEAD", path, "").await;
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{path}");
+        assert!(
+            head.head
+                .contains(&format!("content-length: {}\r\n", answer.body.len())),
+            "{}",
+            head.head
+        );
+    }
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_ask_for_nothing_that_costs_or_changes_something() {
+    let admin = Admin::start(SECRET).await;
+    let token = format!("Authorization: Bearer {SECRET}\r\n");
+    for header in [
+        "Origin: http://evil.example\r\n",
+        "Origin: null\r\n",
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+    ] {
+        for path in ["/api/v1/records", "/api/v1/events", "/api/v1/live?sort=ttl"] {
+            assert_eq!(
+                ask(admin.address, "GET", path, header).await.status,
+                403,
+                "{path} {header}"
+            );
+        }
+        let path = "/api/v1/locks/lock:a";
+        let answer = ask(admin.address, "DELETE", path, &format!("{token}{header}")).await;
+        assert_eq!(answer.status, 403, "{header}");
+        assert!(
+            answer.json()["error"].as_str().unwrap().contains("origin"),
+            "{}",
+            answer.body
+        );
+        // What only reads and costs nothing is not read by such a page either, but a link to it works.
+        assert_eq!(ask(admin.address, "GET", path, header).await.status, 200, "{header}");
+    }
+    assert_eq!(
+        admin.backend.releases().len() + admin.backend.asked.lock().unwrap().len(),
+        0
+    );
+    let own = format!(
+        "{token}Origin: http://{}\r\nSec-Fetch-Site: same-origin\r\n",
+        admin.address
+    );
+    let answer = ask(admin.address, "DELETE", "/api/v1/locks/lock:a", &own).await;
+    assert_eq!((answer.status, admin.backend.releases().len()), (200, 1));
+}
+
+#[tokio::test]
+async fn no_answer_has_the_token_in_it() {
+    let admin = Admin::start(SECRET).await;
+    let headers = format!("Authorization: Bearer {SECRET}\r\nCookie: token={SECRET}\r\n");
+    for method in ["GET", "DELETE", "POST", "OPTIONS", "TRACE"] {
+        for path in [
+            "/",
+            "/metrics",
+            "/livez",
+            "/readyz",
+            "/api/v1/locks",
+            "/api/v1/locks/lock:a",
+            "/api/v1/locks/plain",
+            "/api/v1/rules",
+            "/api/v1/records",
+            "/api/v1/suggestions",
+            "/api/v1/openapi.json",
+            "/nothing",
+        ] {
+            let answer = ask(admin.address, method, path, &headers).await;
+            let told = answer.head.contains(SECRET) || answer.body.contains(SECRET);
+            assert!(!told, "{method} {path}\n{}", answer.body);
+        }
     }
 }
 
@@ -124,10 +242,19 @@ async fn only_names_that_no_web_page_can_have_are_answered() {
         ("Host: a@localhost\r\n", 400),
         ("", 400),
     ] {
-        for path in ["/livez", "/metrics", "/api/v1/rules"] {
+        for path in [
+            "/livez",
+            "/metrics",
+            "/",
+            "/page.js",
+            "/api/v1/rules",
+            "/api/v1/locks",
+            "/api/v1/records",
+            "/api/v1/openapi.json",
+        ] {
             let answer = send(admin.address, &format!("GET {path} HTTP/1.1\r\n{host}\r\n")).await;
             // What names no lock is told to scrapers and probes by any name.
-            let status = if status == 421 && !path.starts_with("/api") {
+            let status = if status == 421 && matches!(path, "/livez" | "/metrics") {
                 200
             } else {
                 status
@@ -136,6 +263,14 @@ async fn only_names_that_no_web_page_can_have_are_answered() {
         }
     }
     assert_eq!(send(admin.address, "GET /livez HTTP/1.0\r\n\r\n").await.status, 200);
+    for path in ["/api/v1/events", "/api/v1/live"] {
+        let answer = send(
+            admin.address,
+            &format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+        )
+        .await;
+        assert_eq!(answer.status, 421, "{path}");
+    }
     let token = format!("Host: evil.example\r\nAuthorization: Bearer {SECRET}\r\n");
     let answer = send(
         admin.address,

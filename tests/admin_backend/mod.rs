@@ -37,6 +37,14 @@ pub struct Memory {
     pub changes: watch::Sender<()>,
     /// The lock table.
     pub table: Mutex<LockList>,
+    /// What is known of every lock.
+    pub known: Mutex<Known>,
+    /// The rules.
+    pub rules: Mutex<Vec<RuleView>>,
+    /// Every page of records.
+    pub page: Mutex<RecordPage>,
+    /// The advice.
+    pub advice: Mutex<Suggestions>,
     /// The records asked for.
     pub asked: Mutex<Vec<RecordsQuery>>,
     unready: Mutex<Option<String>>,
@@ -50,6 +58,13 @@ impl Default for Memory {
             events: broadcast::Sender::new(16),
             changes: watch::Sender::new(()),
             table: Mutex::default(),
+            known: Mutex::default(),
+            rules: Mutex::new(vec![RuleView {
+                name: "jobs".to_owned(),
+                ..RuleView::default()
+            }]),
+            page: Mutex::default(),
+            advice: Mutex::default(),
             asked: Mutex::default(),
             unready: Mutex::default(),
             inspected: Mutex::default(),
@@ -111,10 +126,7 @@ impl Backend for Memory {
     }
 
     fn rules(&self) -> Vec<RuleView> {
-        vec![RuleView {
-            name: "jobs".to_owned(),
-            ..RuleView::default()
-        }]
+        self.rules.lock().unwrap().clone()
     }
 
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
@@ -125,7 +137,7 @@ impl Backend for Memory {
     }
 
     fn known(&self, _database: u32, _key: &[u8]) -> Known {
-        Known::default()
+        self.known.lock().unwrap().clone()
     }
 
     fn records(&self, query: &RecordsQuery) -> Answer<RecordPage, RecordsError> {
@@ -134,13 +146,13 @@ impl Backend for Memory {
             Some("busy") => Err(RecordsError::Busy),
             Some("away") => Err(RecordsError::Upstream("the server is away".to_owned())),
             Some("wrong") => Err(RecordsError::Query("cursor: must be a number".to_owned())),
-            _ => Ok(RecordPage::default()),
+            _ => Ok(self.page.lock().unwrap().clone()),
         };
         Box::pin(async { answer })
     }
 
     fn suggestions(&self) -> Suggestions {
-        Suggestions::default()
+        self.advice.lock().unwrap().clone()
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

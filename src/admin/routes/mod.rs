@@ -4,6 +4,7 @@
 mod failure;
 mod guard;
 mod locks;
+mod openapi;
 mod page;
 mod release;
 mod streams;
@@ -16,11 +17,12 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use axum::{Json, Router};
 use tokio::sync::{Semaphore, watch};
 
 use super::Backend;
+use super::api::{RuleView, Suggestions};
 use super::hosts::Hosts;
 use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Limit};
 use failure::failure;
@@ -56,33 +58,44 @@ pub(super) fn router(
         streams: Arc::new(Semaphore::new(streams::MAX_STREAMS)),
         ending,
     });
-    let lock = get(locks::one).delete(release::release_lock);
-    Router::new()
-        .route("/metrics", get(metrics))
-        .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(ready))
+    paths()
+        .into_iter()
+        .fold(Router::new(), |router, (path, methods)| router.route(path, methods))
         .merge(page::routes())
-        .route(
-            "/api/v1/rules",
-            get(async |State(shared): Admin| Json(shared.backend.rules())),
-        )
-        .route(
-            "/api/v1/suggestions",
-            get(async |State(shared): Admin| Json(shared.backend.suggestions())),
-        )
-        .route("/api/v1/locks", get(locks::list))
-        // The empty key is a key; the wildcard does not match it.
-        .route(LOCKS, lock.clone())
-        .route("/api/v1/locks/{*key}", lock)
-        .route("/api/v1/records", get(locks::records))
-        .route("/api/v1/events", get(streams::events))
-        .route("/api/v1/live", get(streams::live))
         .fallback(async || failure(StatusCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
             failure(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method")
         })
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
         .with_state(shared)
+}
+
+/// What is asked for by programs; the page is not. All of it stands in the OpenAPI file.
+fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 12] {
+    let lock = get(locks::one).delete(release::release_lock);
+    [
+        ("/metrics", get(metrics)),
+        ("/livez", get(async || "ok\n")),
+        ("/readyz", get(ready)),
+        ("/api/v1/rules", get(rules)),
+        ("/api/v1/suggestions", get(suggestions)),
+        ("/api/v1/locks", get(locks::list)),
+        // The empty key is a key; the wildcard does not match it.
+        (LOCKS, lock.clone()),
+        ("/api/v1/locks/{*key}", lock),
+        ("/api/v1/records", get(locks::records)),
+        ("/api/v1/events", get(streams::events)),
+        ("/api/v1/live", get(streams::live)),
+        ("/api/v1/openapi.json", get(openapi::openapi)),
+    ]
+}
+
+async fn rules(State(shared): Admin) -> Json<Vec<RuleView>> {
+    Json(shared.backend.rules())
+}
+
+async fn suggestions(State(shared): Admin) -> Json<Suggestions> {
+    Json(shared.backend.suggestions())
 }
 
 async fn metrics(State(shared): Admin) -> impl IntoResponse {
@@ -93,5 +106,24 @@ async fn ready(State(shared): Admin) -> Response {
     match shared.backend.ready() {
         Ok(()) => "ok\n".into_response(),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_path_is_described_and_nothing_else_is() {
+        let file: serde_json::Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();
+        let described: BTreeSet<String> = file["paths"].as_object().unwrap().keys().cloned().collect();
+        let served: BTreeSet<String> = paths()
+            .iter()
+            .filter(|(path, _)| *path != LOCKS)
+            .map(|(path, _)| path.replace("{*", "{"))
+            .collect();
+        assert_eq!(described, served);
     }
 }
