@@ -2,7 +2,7 @@
 // (enforce) beside what would have been (observe).
 
 import { chart } from "./charts.js";
-import { clock, count, counted, el, measured, memo, mode, name, plain, span, sum } from "./draw.js";
+import { count, counted, el, measured, memo, mode, name, plain, span, sum } from "./draw.js";
 import { figures } from "./locks.js";
 
 const SERIES = ["granted", "contended", "refused", "would_refuse"];
@@ -94,9 +94,6 @@ export function rules(main, frame) {
   const drawWhole = memo(whole, charts);
 
   function hear(snapshot) {
-    if (frame.isPaused()) return;
-    clock.set(snapshot.table.now_ms);
-    frame.ready(snapshot.not_ready);
     summary.show(snapshot);
     const list = snapshot.rules;
     // Rules have a place, and two may have one name.
@@ -119,6 +116,6 @@ export function rules(main, frame) {
     frame.title(counted(list.length, "rule"));
   }
 
-  frame.line.listen({ address: "api/v1/live?limit=1", chatty: true, heard: { snapshot: hear } });
+  frame.watch(hear);
   return {};
 }
