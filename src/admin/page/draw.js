@@ -172,7 +172,7 @@ const WARNINGS = {
   overrun: ["overrun", "grave"],
   foreign_release: ["foreign release", "grave"],
   no_ttl: ["no TTL", "mild"],
-  long_held: ["held long", "mild"],
+  long_held: ["long held", "mild"],
   near_expiry: ["near expiry", "mild"],
 };
 

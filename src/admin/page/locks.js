@@ -238,8 +238,7 @@ export function table(main, frame, _parts, params) {
   function hear(next, whilePaused = false) {
     if (frame.isPaused() && !whilePaused) return;
     snapshot = { rules: [], ...next };
-    if (!whilePaused) clock.set(next.table.now_ms);
-    frame.ready(next.not_ready);
+    if (!whilePaused) frame.met(next);
     // A page that has emptied meanwhile: back to the last one.
     if (!next.table.locks.length && next.table.matched && state.page > 1) {
       change({ page: Math.ceil(next.table.matched / PAGE_ROWS) }, true);

@@ -1,7 +1,7 @@
 // The frame of the page: which view is shown, the state of the line, pausing, light and dark, keys. Everything that a
 // view shows stands in the address behind the #, so that it can be shared and the back button works.
 
-import { clock, say, time } from "./draw.js";
+import { clock, plain, say, time } from "./draw.js";
 import { Line } from "./live.js";
 import { page as lock } from "./lock.js";
 import { table as locks } from "./locks.js";
@@ -58,9 +58,25 @@ const frame = {
     history[replace ? "replaceState" : "pushState"](null, "", address);
     route();
   },
-  ready(reason) {
-    at("not-ready").hidden = !reason;
-    say(at("not-ready"), reason ? `This lockward is not ready: ${reason}` : "");
+  /** Tells what every snapshot tells of this lockward: its time, and whether it is ready. */
+  met(snapshot) {
+    clock.set(snapshot.table.now_ms);
+    at("not-ready").hidden = !snapshot.not_ready;
+    say(at("not-ready"), snapshot.not_ready ? `This lockward is not ready: ${plain(snapshot.not_ready)}` : "");
+  },
+  /** Listens to the rules and the counts alone, without rows. */
+  watch(heard = () => {}) {
+    line.listen({
+      address: "api/v1/live?limit=1",
+      chatty: true,
+      heard: {
+        snapshot(snapshot) {
+          if (pausedSince) return;
+          frame.met(snapshot);
+          heard(snapshot);
+        },
+      },
+    });
   },
   title(text) {
     document.title = text ? `${text} · lockward` : "lockward";

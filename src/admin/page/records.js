@@ -1,7 +1,7 @@
 // The lease records as they stand in the server: the locks of all proxies. Read on request only, a page at a time, with
 // rests between, since lockward has to search the server for them.
 
-import { clock, count, counted, database, el, lockAddress, moment, name, owner, plain, say, span } from "./draw.js";
+import { count, counted, database, el, lockAddress, moment, name, owner, plain, say, span } from "./draw.js";
 import { ask, path } from "./live.js";
 
 const STATES = {
@@ -108,6 +108,6 @@ export function records(main, frame, _parts, params) {
   }
 
   more.addEventListener("click", next);
-  frame.line.listen({ address: "api/v1/live?limit=1", chatty: true, heard: { snapshot: (snapshot) => { clock.set(snapshot.table.now_ms); frame.ready(snapshot.not_ready); } } });
+  frame.watch();
   return { leave: () => { stopped = true; } };
 }

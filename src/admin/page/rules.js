@@ -2,7 +2,7 @@
 // (enforce) beside what would have been (observe).
 
 import { chart } from "./charts.js";
-import { clock, count, counted, el, measured, memo, mode, name, plain, span, sum } from "./draw.js";
+import { count, counted, el, measured, memo, mode, name, plain, span, sum } from "./draw.js";
 import { figures } from "./locks.js";
 
 const SERIES = ["granted", "contended", "refused", "would_refuse"];
@@ -30,6 +30,7 @@ function together(rules) {
 
 function settings(rule) {
   const said = [];
+  if (rule.mode === "off") return "These keys are left alone, and nothing is counted.";
   if (rule.owner.length) said.push(`owner = ${rule.owner.join(" + ")}`);
   if (rule.default_ttl_ms) said.push(`default TTL ${span(rule.default_ttl_ms)}`);
   if (rule.max_ttl_ms) said.push(`longest TTL ${span(rule.max_ttl_ms)}`);
@@ -60,7 +61,7 @@ function card() {
   const node = el("article", { class: "panel card" }, heading, drawings, pairs);
   const drawHead = memo(heading, (rule) => [
     el("h2", null, el("a", { href: `#/locks?${new URLSearchParams({ rule: rule.name })}`, title: "The locks of this rule" }, name(rule.name))), mode(rule.mode),
-    !rule.matched && el("span", { class: "tag mild", title: "no key has matched it since the start", text: "matched nothing yet" }),
+    !rule.matched && rule.mode !== "off" && el("span", { class: "tag mild", title: "no key has matched it since the start", text: "matched nothing yet" }),
     el("p", { class: "patterns" }, rule.patterns.slice(0, 6).map((pattern) => el("code", null, name(pattern, 80))),
       rule.patterns.length > 6 && el("span", { class: "quiet", title: plain(rule.patterns.join(" ")), text: ` and ${rule.patterns.length - 6} more` })),
     el("p", { class: "quiet", text: plain(rule.said) })]);
@@ -74,9 +75,8 @@ function card() {
     show(rule) {
       drawHead({ name: rule.name, mode: rule.mode, matched: rule.matched, patterns: rule.patterns, said: settings(rule) });
       drawPairs(facts(rule));
-      drawings.hidden = rule.mode === "off";
+      drawings.hidden = pairs.hidden = rule.mode === "off";
       drawCharts(rule.recent);
-      node.classList.toggle("off", rule.mode === "off");
     },
   };
 }
@@ -94,9 +94,6 @@ export function rules(main, frame) {
   const drawWhole = memo(whole, charts);
 
   function hear(snapshot) {
-    if (frame.isPaused()) return;
-    clock.set(snapshot.table.now_ms);
-    frame.ready(snapshot.not_ready);
     summary.show(snapshot);
     const list = snapshot.rules;
     // Rules have a place, and two may have one name.
@@ -119,6 +116,6 @@ export function rules(main, frame) {
     frame.title(counted(list.length, "rule"));
   }
 
-  frame.line.listen({ address: "api/v1/live?limit=1", chatty: true, heard: { snapshot: hear } });
+  frame.watch(hear);
   return {};
 }

@@ -1,6 +1,6 @@
 // Advice: rules that are missing, ready to paste, and what those that are there should say.
 
-import { clock, copier, count, counted, el, memo, name, plain, span } from "./draw.js";
+import { copier, count, counted, el, memo, name, plain, span } from "./draw.js";
 import { ask } from "./live.js";
 
 const EVERY_MS = 5000;
@@ -75,10 +75,7 @@ export function suggestions(main, frame) {
     timer = setTimeout(refresh, EVERY_MS);
   }
 
-  frame.line.listen({
-    address: "api/v1/live?limit=1", chatty: true,
-    heard: { snapshot: (snapshot) => { clock.set(snapshot.table.now_ms); frame.ready(snapshot.not_ready); } },
-  });
+  frame.watch();
   frame.title("Suggestions");
   refresh();
   return {

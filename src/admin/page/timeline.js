@@ -1,9 +1,13 @@
 // The leases of one lock as a picture: a row for each lease, its overrun hatched behind it, and a band where two were at
 // work. The same stands beside it in words and as a table. Asks nobody.
 
-import { count, counted, el, measured, memo, moment, plain, svg, time } from "./draw.js";
+import { count, counted, el, measured, memo, moment, plain, say, svg, time } from "./draw.js";
 
-const SHOWN = [8, 20, 0];
+/** How many of the latest leases are shown; the first choice also leaves out what is far away from the rest. */
+const SHOWN = [8, 20, Infinity];
+/** So much longer than everything after it may a gap be. */
+const LONGEST_GAP = 4;
+const SHORT_GAP_MS = 20000;
 const ROW = 30;
 const ROW_NARROW = 42;
 const BAR = 14;
@@ -69,8 +73,21 @@ function ending(lease, now) {
   return ENDS[lease.ended] ?? "ended";
 }
 
+/** The latest leases, as far as they can be drawn beside each other: not those before a long gap. */
+function latest(leases, limit, now) {
+  const some = leases.slice(-limit);
+  if (limit !== SHOWN[0]) return some;
+  const end = Math.max(...some.map((lease) => workEnd(lease, now)));
+  for (let index = some.length - 1; index > 0; index -= 1) {
+    const start = Math.min(...some.slice(index).map((lease) => lease.start_ms));
+    const gap = start - Math.max(...some.slice(0, index).map((lease) => workEnd(lease, now)));
+    if (gap > Math.max(SHORT_GAP_MS, LONGEST_GAP * (end - start))) return some.slice(index);
+  }
+  return some;
+}
+
 /** The whole in one or two sentences. */
-function summary(leases, now) {
+function summary(leases, all, now) {
   const overran = leases.filter((lease) => overrun(lease, now));
   const bands = overlaps(leases, now);
   const said = [];
@@ -82,7 +99,8 @@ function summary(leases, now) {
     said.push(`${who(band.other)} held the lock beside ${who(band.late)}: two at work for ${measured(band.to - band.from)}.`);
   }
   if (!said.length) said.push("No overrun and no overlap.");
-  return `${counted(leases.length, "lease")}. ${said.join(" ")}`;
+  const shown = leases.length < all ? `The last ${leases.length} of ${counted(all, "lease")}.` : `${counted(all, "lease")}.`;
+  return `${shown} ${said.join(" ")}`;
 }
 
 // ---- the picture
@@ -189,7 +207,7 @@ function others(view, tries) {
   return parts;
 }
 
-function picture(leases, history, width, now) {
+function picture(leases, history, words, width, now) {
   const narrow = width < NARROW;
   const row = narrow ? ROW_NARROW : ROW;
   const tries = history.filter((entry) => ["contended", "foreign_release"].includes(entry.event));
@@ -201,7 +219,7 @@ function picture(leases, history, width, now) {
   const bottom = HEAD + (leases.length + (seen.length ? 1 : 0)) * row;
   const x = (at) => Math.round((left + ((at - from) / (to - from)) * (right - left)) * 10) / 10;
   const view = { from, to, left, right, bottom, row, narrow, x, now, width };
-  const drawn = svg("svg", { width, height: bottom + 4, viewBox: `0 0 ${width} ${bottom + 4}`, role: "img", "aria-label": summary(leases, now) }, hatch());
+  const drawn = svg("svg", { width, height: bottom + 4, viewBox: `0 0 ${width} ${bottom + 4}`, role: "img", "aria-label": words }, hatch());
   leases.forEach((_, index) => {
     if (index % 2) drawn.append(svg("rect", { class: "stripe", x: 0, y: HEAD + index * row, width, height: row }));
   });
@@ -255,29 +273,29 @@ export function timeline() {
   const words = el("figcaption");
   const table = el("div");
   const choices = SHOWN.map((number) => el("button", {
-    type: "button", class: "small", "aria-pressed": String(number === limit), text: number ? `last ${number}` : "all",
+    type: "button", class: "small", "aria-pressed": String(number === limit), text: { [SHOWN[0]]: "latest", Infinity: "all" }[number] ?? `last ${number}`,
     on: { click: () => { limit = number; choices.forEach((one, index) => one.setAttribute("aria-pressed", String(SHOWN[index] === limit))); redraw(); } },
   }));
   const chooser = el("div", { class: "choices", role: "group", "aria-label": "Leases shown" }, choices);
   const details = el("details", null, el("summary", { text: "The same as a table" }), table);
   const figure = el("figure", { class: "timeline", hidden: true }, el("div", { class: "figure-head" }, words, chooser), drawing, legend(), details);
   const none = el("p", { class: "quiet", text: "No lease of this lock is remembered." });
-  const drawTable = memo(table, ({ leases, now }) => rows(leases, now));
+  const drawTable = memo(table, ({ leases }) => rows(leases, last.now));
   new ResizeObserver(() => redraw()).observe(drawing);
 
   function redraw() {
     if (!last) return;
     const { known, now } = last;
-    const leases = limit ? known.spans.slice(-limit) : known.spans;
+    const leases = known.spans.length ? latest(known.spans, limit, now) : [];
     figure.hidden = !leases.length;
     none.hidden = leases.length > 0;
-    chooser.hidden = known.spans.length <= SHOWN[0];
+    chooser.hidden = leases.length === known.spans.length && limit === SHOWN[0];
     if (!leases.length || !drawing.clientWidth) return;
-    const text = summary(leases, now);
-    if (words.textContent !== text) words.textContent = text;
+    const text = summary(leases, known.spans.length, now);
+    say(words, text);
     figure.classList.toggle("grave", overlaps(leases, now).length > 0);
-    drawing.replaceChildren(picture(leases, known.history, drawing.clientWidth, now));
-    if (details.open) drawTable({ leases, now: Math.floor(now / 1000) * 1000 });
+    drawing.replaceChildren(picture(leases, known.history, text, drawing.clientWidth, now));
+    if (details.open) drawTable({ leases, second: Math.floor(now / 1000) });
   }
   details.addEventListener("toggle", redraw);
   return {
