@@ -196,7 +196,7 @@ pub(super) fn foot(list: &LockList) -> String {
     };
     let dropped = list.dropped;
     if dropped.leases > 0 {
-        text.push_str(&format!("; {} were not followed for want of room", dropped.leases));
+        text.push_str(&format!("; {} leases were not followed, or not to their end", dropped.leases));
     }
     if dropped.waiters > 0 {
         text.push_str(&format!("; {} waiters were forgotten early", dropped.waiters));
