@@ -112,6 +112,11 @@ impl Proxy {
         self.listener.port()
     }
 
+    /// The TCP port of the admin side.
+    pub fn admin_port(&self) -> Option<u16> {
+        self.admin.local_addr().ok().map(|address| address.port())
+    }
+
     /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
     pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
         let Proxy {

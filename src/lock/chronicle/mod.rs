@@ -143,7 +143,7 @@ impl Chronicle {
     }
 
     /// Takes note of an event; `waited_ms` is what the keeper says of a grant. Its number, counted from 1, if it is one of
-    /// its own: the refusal of a release belongs to that release.
+    /// its own: the refusal of a release belongs to that release, and an end that is known is none.
     pub fn event(&mut self, event: &Event, waited_ms: Option<u64>) -> Option<u64> {
         let window_ms = self
             .rules
@@ -154,9 +154,13 @@ impl Chronicle {
         if event.key.len() <= LONGEST_KEY {
             let place = self.shelf.touch(event.database, &event.key);
             if let Some(history) = self.shelf.at(place) {
-                let noted = note(history, number, event, waited_ms, self.limits.entries);
+                let is_no_news = event.what == What::Ended && history.spans.knows_the_end(event);
+                let noted = match is_no_news {
+                    true => Noted::Known,
+                    false => note(history, number, event, waited_ms, self.limits.entries),
+                };
                 learned = history.spans.event(event, window_ms, self.limits.spans);
-                is_new = noted != Noted::WithItsRelease;
+                is_new = noted != Noted::Known;
                 if noted == Noted::Grown {
                     self.shelf.grown(place);
                 }
@@ -212,8 +216,8 @@ impl Chronicle {
 enum Noted {
     /// As one more of the same.
     Counted,
-    /// In the entry of the release that it belongs to.
-    WithItsRelease,
+    /// In the entry of the release that it belongs to, or not at all.
+    Known,
     /// As an entry of its own.
     Grown,
 }
@@ -226,7 +230,7 @@ fn note(history: &mut shelf::History, number: u64, event: &Event, waited_ms: Opt
     if let What::Refused(refusal) = &event.what {
         let mut latest = entries.iter_mut().rev().take(LOOKED_BACK);
         if latest.any(|entry| entry.refused(event, refusal)) {
-            return Noted::WithItsRelease;
+            return Noted::Known;
         }
     }
     history.push(Entry::new(number, event, waited_ms), most);

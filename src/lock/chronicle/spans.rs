@@ -246,6 +246,12 @@ impl Spans {
         }
     }
 
+    /// Whether the end of this lease has been told already: that it was found out afterwards as well is no news.
+    pub(super) fn knows_the_end(&self, event: &Event) -> bool {
+        let mut own = self.ring.iter().filter(|span| span.is_of(event));
+        own.next_back().is_some_and(|span| span.told) && own.all(|span| span.told)
+    }
+
     /// Its end was found out afterwards: when exactly, the next grant may have told.
     fn ended(&mut self, event: &Event, window_ms: u64) {
         if let Some(span) = self.ring.iter_mut().find(|span| !span.told && span.is_of(event)) {

@@ -257,6 +257,9 @@ fn the_same_bug_observed_takes_the_lock_from_its_holder() {
             "30 300..400 removed late@500"
         ]
     );
+    // The keeper finds out late what has become of B's and C's.
+    assert_eq!(scene.on(KEY, 550, 20, What::Ended), None);
+    assert_eq!(scene.on(KEY, 550, 30, What::Ended), None);
     let figures = scene.figures();
     assert_eq!((figures.hold.count(), figures.counts.late_holds), (3, 1));
     assert_eq!((figures.totals.would_refuse, figures.totals.refused), (2, 0));
