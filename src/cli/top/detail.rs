@@ -148,16 +148,13 @@ fn of_waiter(waiter: &Waiter) -> Line {
 }
 
 fn of_event(event: &Event, zone: &TimeZone) -> Line {
-    let details: Vec<String> = details(event)
-        .into_iter()
-        .filter(|detail| !detail.starts_with("rule="))
-        .collect();
-    let text = format!(
-        "  {} {:<15} {}  {}",
-        clock(event.time_ms, zone),
+    let time = clock(event.time_ms, zone);
+    if !event.text.is_empty() {
+        return plain(format!("  {time} {}", shown_text(&event.text)));
+    }
+    let what = [
         shown_text(&event.event),
         holder(&event.owner, event.client_name.as_deref()),
-        details.join("  ")
-    );
-    plain(text.trim_end().to_owned())
+    ];
+    plain(format!("  {time} {}  {}", what.join("  "), details(event).join("  ")))
 }

@@ -8,7 +8,7 @@ use super::state::{Front, View};
 use crate::admin::api::{RuleView, Snapshot, Sort};
 use crate::cli::locks::foot;
 use crate::cli::rows::{COLUMNS, cells};
-use crate::cli::shown::{cut, shown_text};
+use crate::cli::shown::{cut, shown_text, width};
 use crate::cli::table::Table;
 
 /// Contention is shown of so long a time, in milliseconds.
@@ -170,7 +170,8 @@ fn table(view: &View, columns: usize, rows: usize) -> Vec<Line> {
             false => Style::Warning,
         };
         let text = if style == Style::Inverse {
-            format!("{text:<columns$}")
+            let gap = " ".repeat(columns.saturating_sub(width(&text)));
+            text + &gap
         } else {
             text
         };
@@ -198,7 +199,6 @@ mod tests {
     use super::super::state::{Detail, Key};
     use super::*;
     use crate::admin::api::{Lock, LockDetail, LockList, LocksQuery, Recent, Warning, WarningKind};
-    use crate::cli::shown::width;
 
     fn lock(key: &str, held_ms: u64) -> Lock {
         Lock {
@@ -259,8 +259,8 @@ mod tests {
                 "lockward 127.0.0.1:9180   2 held   12 waiting   1 without TTL",
                 "contended in the last minute: jobs 21 (12 waiting)",
                 "oldest first   2 locks held",
-                "KEY               RULE  OWNER              HELD  TTL LEFT  WAITING  WARNINGS",
-                "lock:a            jobs  address=10.0.0.7   5.0s      8.0s        -                                  ",
+                "KEY                RULE  OWNER              HELD  TTL LEFT  WAITING  WARNINGS",
+                "lock:a             jobs  address=10.0.0.7   5.0s      8.0s        -                                 ",
                 "lock:\\u{1b}[31m錠  jobs  address=10.0.0.7  1m06s      8.0s       12  near expiry",
                 "",
                 "",
