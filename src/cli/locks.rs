@@ -196,7 +196,10 @@ pub(super) fn foot(list: &LockList) -> String {
     };
     let dropped = list.dropped;
     if dropped.leases > 0 {
-        text.push_str(&format!("; {} were not followed for want of room", dropped.leases));
+        text.push_str(&format!(
+            "; {} leases were not followed, or not to their end",
+            dropped.leases
+        ));
     }
     if dropped.waiters > 0 {
         text.push_str(&format!("; {} waiters were forgotten early", dropped.waiters));
@@ -297,8 +300,8 @@ mod tests {
     fn a_table_for_people() {
         assert_eq!(
             text(&list(&["lock:a", "lock:\x1b[2J"]), Some(100)),
-            "KEY            RULE  OWNER             HELD  TTL LEFT  WAITING  WARNINGS\n\
-             lock:a         jobs  address=10.0.0.7  4.0s      none        3\n\
+            "KEY             RULE  OWNER             HELD  TTL LEFT  WAITING  WARNINGS\n\
+             lock:a          jobs  address=10.0.0.7  4.0s      none        3\n\
              lock:\\u{1b}[2J  jobs  address=10.0.0.7  4.0s      none        3\n\
              2 shown of 2 that match, 7 locks held\n"
         );

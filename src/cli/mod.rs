@@ -16,6 +16,7 @@ mod suggest;
 mod table;
 mod tap;
 mod target;
+mod top;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -69,6 +70,8 @@ enum Command {
     Explain(explain::Explain),
     /// Show the locks that a running lockward knows: who holds which, since when, who waits.
     Locks(locks::Locks),
+    /// Show the lock table as it changes, on the whole terminal.
+    Top(top::Top),
     /// Show each lock event of a running lockward as it happens.
     Tap(tap::Tap),
     /// Suggest rules by the traffic that a running lockward has seen.
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
         Some(Command::Demo) => showcase::run(),
         Some(Command::Explain(explain)) => explain.run(),
         Some(Command::Locks(locks)) => locks.run(),
+        Some(Command::Top(top)) => top.run(),
         Some(Command::Tap(tap)) => tap.run(),
         Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Release(release)) => release.run(),

@@ -128,8 +128,8 @@ mod tests {
         assert_eq!(
             table.lines(Some(40)),
             [
-                "KEY               OWNER             HELD",
-                "lock:a-very-lon…  address=10.0.…  12m03s"
+                "KEY              OWNER              HELD",
+                "lock:a-very-lo…  address=10.0.0…  12m03s"
             ]
         );
         let narrow = table.lines(Some(5));

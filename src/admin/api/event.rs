@@ -2,6 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Every kind of event, as [`Event::event`] and its filter name them.
+pub const EVENTS: [&str; 17] = [
+    "acquired",
+    "contended",
+    "acquire_failed",
+    "released",
+    "late_release",
+    "foreign_release",
+    "absent_release",
+    "refused",
+    "extended",
+    "overwritten",
+    "taken_over",
+    "expired",
+    "ended",
+    "renewed",
+    "renewal_lost",
+    "renewal_capped",
+    "debts_dropped",
+];
+
 /// One thing that happened to a lock. Fields that do not fit are left out of the JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -10,9 +31,7 @@ pub struct Event {
     pub id: u64,
     /// When, milliseconds since 1970.
     pub time_ms: u64,
-    /// What: `acquired`, `contended`, `acquire_failed`, `released`, `late_release`, `foreign_release`, `absent_release`,
-    /// `refused`, `extended`, `overwritten`, `taken_over`, `expired`, `ended`, `renewed`, `renewal_lost`,
-    /// `renewal_capped`, `debts_dropped`.
+    /// What: one of [`EVENTS`].
     pub event: String,
     /// The lock key as text.
     pub key: String,

@@ -10,7 +10,7 @@ mod record;
 mod rule;
 mod suggestion;
 
-pub use event::Event;
+pub use event::{EVENTS, Event};
 pub use lock::{Dropped, Known, Lock, LockList, Span, Waiter, Warning, WarningKind};
 pub use query::{EventsQuery, LocksQuery, Order, RecordsQuery, Sort};
 pub use record::{Debt, LockDetail, Record, RecordPage};

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::sse::{Message, Reader};
@@ -40,8 +42,10 @@ impl Stream {
     /// The stream has ended, which it never does by itself, or what comes is no such stream.
     pub async fn next(&mut self) -> Result<Message, ClientError> {
         loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Ok(message);
+            match self.ready.pop_front() {
+                Some(message) if message.event == "end" => return Err(self.client.gone(reason(&message.data))),
+                Some(message) => return Ok(message),
+                None => {}
             }
             let frame = timeout(SILENCE, self.body.frame())
                 .await
@@ -58,4 +62,19 @@ impl Stream {
             }
         }
     }
+
+    /// What a message of this stream says.
+    ///
+    /// # Errors
+    /// It is not what this version of lockward says.
+    pub fn parse<T: DeserializeOwned>(&self, message: &Message) -> Result<T, ClientError> {
+        serde_json::from_str(&message.data).map_err(|error| self.client.foreign(error.to_string()))
+    }
+}
+
+/// Why the other end says that it ends.
+fn reason(data: &str) -> String {
+    let said: Value = serde_json::from_str(data).unwrap_or_default();
+    let reason = said.get("reason").and_then(Value::as_str);
+    reason.unwrap_or("it said that the stream ends").to_owned()
 }

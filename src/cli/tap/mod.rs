@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
@@ -17,7 +18,7 @@ use super::shown::shown_json;
 use super::signals::{asked_to_end, reader_gone};
 use super::target::Target;
 use super::{complain, runtime};
-use crate::admin::api::{Event, EventsQuery};
+use crate::admin::api::{EVENTS, Event, EventsQuery};
 use crate::admin::client::{Client, ClientError, Message};
 use crate::config::duration;
 use summary::Summary;
@@ -35,10 +36,9 @@ pub(super) struct Tap {
     /// Only those of this database.
     #[arg(long)]
     db: Option<u32>,
-    /// Only these: acquired, contended, acquire_failed, released, late_release, foreign_release, absent_release, refused,
-    /// extended, overwritten, taken_over, expired, ended, renewed, renewal_lost, renewal_capped, debts_dropped.
-    #[arg(long, value_name = "EVENT,EVENT")]
-    event: Option<String>,
+    /// Only events of these kinds.
+    #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = PossibleValuesParser::new(EVENTS))]
+    event: Vec<String>,
     /// One JSON object a line, as the API says it.
     #[arg(long)]
     json: bool,
@@ -70,7 +70,7 @@ impl Tap {
             pattern: self.pattern.clone(),
             rule: self.rule.clone(),
             db: self.db,
-            event: self.event.clone(),
+            event: Some(self.event.join(",")).filter(|events| !events.is_empty()),
         };
         let mut printer = Printer::new(self.json);
         let runtime = runtime()?;
