@@ -20,7 +20,7 @@ use crate::lock::keeper::{Closing, Keeper, Limits, Summary};
 use crate::lock::observe::Observatory;
 use crate::lock::owner::Bound;
 use crate::metrics::LockLog;
-use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
+use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableDropped, TableSummary};
 use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// Events that a watcher may be behind before it misses some.
@@ -253,17 +253,27 @@ impl Shared {
         }
     }
 
-    /// Shows an event to metrics and log.
+    /// Shows an event to metrics and log. Not to be called while the keeper is locked.
     pub(super) fn show(&self, event: &Event) {
         self.metrics.event(event);
-        self.log.event(event);
+        self.log
+            .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));
     }
 
-    /// The gauges of the lock table.
+    /// The gauges of the lock table, and what was left out of it.
     pub(super) fn table(&self) -> TableSummary {
-        let summary = self.keeper().summary(self.now());
+        let (summary, dropped) = {
+            let keeper = self.keeper();
+            (keeper.summary(self.now()), keeper.dropped())
+        };
         TableSummary {
             rules: summary.iter().map(rule_summary).collect(),
+            dropped: TableDropped {
+                leases: dropped.leases,
+                watches: dropped.watches,
+                marks: dropped.marks,
+                waiters: dropped.waiters,
+            },
         }
     }
 }
