@@ -124,6 +124,18 @@ fn a_refusal_says_who_what_and_why() {
 }
 
 #[test]
+fn a_refusal_names_the_holder_where_he_is_known() {
+    let holder = || Some("address=10.0.0.9\n".into());
+    let lines = Scene::new().lines(|log| {
+        log.event_held_by(&event(1000, refusal(Operation::Release, false)), &holder);
+        log.event_held_by(&event(1000, release(ReleaseOutcome::Late)), &holder);
+        log.event(&event(1000, refusal(Operation::Release, false)));
+    });
+    assert_eq!(lines[0]["holder"], "address=10.0.0.9\\n");
+    assert_eq!((lines[1].get("holder"), lines[2].get("holder")), (None, None));
+}
+
+#[test]
 fn a_refused_release_of_a_lock_without_ttl_names_the_ways_out() {
     let lines = Scene::new().lines(|log| log.event(&event(1000, refusal(Operation::Release, true))));
     let message = lines[0]["message"].as_str().unwrap();

@@ -3,7 +3,7 @@
 mod metrics_reader;
 
 use lockward::event::{Action, DropReason, Operation, RefusalReason, ReleaseOutcome, Renewal, What};
-use lockward::metrics::{LogKind, RuleSummary, TableSummary};
+use lockward::metrics::{LogKind, RuleSummary, TableDropped, TableSummary};
 use metrics_reader::read;
 use metrics_reader::scene::{event, metrics, names, scrape};
 
@@ -111,6 +111,7 @@ fn the_gauges_of_the_rules_are_those_of_the_table() {
     };
     let table = TableSummary {
         rules: vec![summary(1, 2, 0, 9.5), summary(0, 0, 0, 0.0), summary(4, 0, 3, 2.0)],
+        ..TableSummary::default()
     };
     let shown = read(&metrics.render(&table));
     let gauge = |name: &str| shown.value(&format!("lockward_{name}"), &[("rule", "a")]).unwrap();
@@ -121,6 +122,31 @@ fn the_gauges_of_the_rules_are_those_of_the_table() {
         scrape(&metrics).value("lockward_locks_held", &[("rule", "a")]),
         Some(0.0)
     );
+}
+
+#[test]
+fn what_the_table_left_out_is_counted_by_kind() {
+    let metrics = metrics(&["a"]);
+    let dropped = TableDropped {
+        leases: 5,
+        watches: 4,
+        marks: 3,
+        waiters: 2,
+    };
+    let kinds = ["lease", "watch", "mark", "waiter"];
+    let values = |text: &str| {
+        let shown = read(text);
+        kinds.map(|kind| shown.value("lockward_lock_table_dropped_total", &[("kind", kind)]))
+    };
+    let nothing = metrics.render(&TableSummary::default());
+    assert_eq!(values(&nothing), [Some(0.0); 4], "there from the start");
+    let table = TableSummary {
+        dropped,
+        ..TableSummary::default()
+    };
+    for _ in 0..2 {
+        assert_eq!(values(&metrics.render(&table)), [5.0, 4.0, 3.0, 2.0].map(Some));
+    }
 }
 
 #[test]

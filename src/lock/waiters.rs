@@ -181,12 +181,12 @@ impl Waiters {
     }
 
     /// Every lock that somebody tried to get within the last ten seconds, and how many did.
-    pub fn by_lock(&self, at: Time) -> Vec<(u32, Bytes, usize)> {
-        let mut locks: Vec<(u32, Bytes, usize)> = Vec::new();
+    pub fn by_lock(&self, at: Time) -> Vec<((u32, Bytes), usize)> {
+        let mut locks: Vec<((u32, Bytes), usize)> = Vec::new();
         for (who, _) in self.waiters.iter().filter(|(_, waiter)| waiter.is_waiting(at)) {
             match locks.last_mut() {
-                Some((database, key, count)) if *database == who.0 && *key == who.1 => *count += 1,
-                _ => locks.push((who.0, who.1.clone(), 1)),
+                Some(((database, key), count)) if *database == who.0 && *key == who.1 => *count += 1,
+                _ => locks.push(((who.0, who.1.clone()), 1)),
             }
         }
         locks
@@ -289,5 +289,85 @@ mod tests {
                 .micros,
             1000
         );
+    }
+
+    fn by(mut event: Event, number: u64) -> Event {
+        event.connection.number = number;
+        event
+    }
+
+    fn owners(found: &(usize, Vec<Waiting>)) -> (usize, Vec<&str>) {
+        (found.0, found.1.iter().map(|waiting| &*waiting.owner).collect())
+    }
+
+    #[test]
+    fn the_waiters_of_one_lock_are_those_of_no_other() {
+        let mut waiters = Waiters::new(100);
+        for (at_ms, key, owner) in [
+            (5, "k", "b"),
+            (1, "k", "c"),
+            (3, "k", "a"),
+            (2, "ka", "a"),
+            (2, "", "a"),
+        ] {
+            waiters.contended(&event(at_ms, key, owner, What::Contended));
+        }
+        let elsewhere = Event {
+            database: 1,
+            ..event(4, "k", "d", What::Contended)
+        };
+        waiters.contended(&elsewhere);
+        let of = |database, key: &'static str, most| waiters.of_lock(database, &key.into(), Time(6000), most);
+        assert_eq!(owners(&of(0, "k", 9)), (3, vec!["c", "a", "b"]));
+        assert_eq!(owners(&of(0, "k", 2)), (3, vec!["c", "a"]));
+        assert_eq!(owners(&of(0, "k", 0)), (3, vec![]));
+        assert_eq!(owners(&of(1, "k", 9)), (1, vec!["d"]));
+        assert_eq!(owners(&of(0, "", 9)), (1, vec!["a"]));
+        assert_eq!(owners(&of(0, "kb", 9)), (0, vec![]));
+        let lock = |database, key: &'static str| (database, Bytes::from(key));
+        let by_lock = [
+            (lock(0, ""), 1),
+            (lock(0, "k"), 3),
+            (lock(0, "ka"), 1),
+            (lock(1, "k"), 1),
+        ];
+        assert_eq!(waiters.by_lock(Time(6000)), by_lock);
+        assert_eq!(waiters.by_lock(Time(11_000_000)), []);
+    }
+
+    #[test]
+    fn tries_are_counted_and_the_last_connection_is_known() {
+        let mut waiters = Waiters::new(10);
+        waiters.contended(&by(event(1, "k", "a", What::Contended), 7));
+        waiters.contended(&by(event(2, "k", "a", What::Contended), 8));
+        let (_, found) = waiters.of_lock(0, &"k".into(), Time(3000), 9);
+        assert_eq!((found[0].tries, found[0].connection.number), (2, 8));
+        assert_eq!((found[0].first, found[0].last), (Time(1000), Time(2000)));
+        waiters.contended(&by(event(700_000, "k", "a", What::Contended), 9));
+        let (_, found) = waiters.of_lock(0, &"k".into(), Time(700_000_000), 9);
+        assert_eq!((found[0].tries, found[0].first), (1, Time(700_000_000)), "a new wait");
+    }
+
+    #[test]
+    fn whoever_is_silent_for_ten_seconds_is_not_shown_but_may_come_again() {
+        let mut waiters = Waiters::new(10);
+        waiters.contended(&event(0, "k", "a", What::Contended));
+        assert_eq!(waiters.of_lock(0, &"k".into(), Time(9_999_999), 9).0, 1);
+        assert_eq!(waiters.of_lock(0, &"k".into(), Time(10_000_000), 9).0, 0);
+        waiters.contended(&event(20_000, "k", "a", What::Contended));
+        let (_, found) = waiters.of_lock(0, &"k".into(), Time(20_000_000), 9);
+        assert_eq!((found[0].tries, found[0].first), (2, Time(0)));
+    }
+
+    #[test]
+    fn what_was_forgotten_for_the_limit_is_counted() {
+        let mut waiters = Waiters::new(3);
+        for number in 0..100 {
+            waiters.contended(&event(number, &format!("k{number}"), "a", What::Contended));
+            assert!(waiters.len() <= 3);
+        }
+        assert_eq!(waiters.dropped(), 97);
+        waiters.forget_old(Time(u64::MAX));
+        assert_eq!((waiters.len(), waiters.dropped()), (0, 97), "their time had come");
     }
 }

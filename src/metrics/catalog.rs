@@ -77,9 +77,10 @@ pub(super) const CONFIG_RELOADS: &str = "lockward_config_reload_total";
 pub(super) const CONFIG_RELOAD_SUCCESSFUL: &str = "lockward_config_reload_successful";
 pub(super) const CONFIG_RELOAD_TIME: &str = "lockward_config_reload_success_timestamp_seconds";
 pub(super) const LOG_EVENTS_DROPPED: &str = "lockward_log_events_dropped_total";
+pub(super) const LOCK_TABLE_DROPPED: &str = "lockward_lock_table_dropped_total";
 
 /// Every metric of the recorder. The figures of the process stand in `process`.
-pub(super) const CATALOG: [Metric; 30] = [
+pub(super) const CATALOG: [Metric; 31] = [
     counter(
         LOCK_ACQUIRES,
         "Acquires of locks by outcome: granted, contended (the lock is held), error (of the server).",
@@ -160,6 +161,10 @@ pub(super) const CATALOG: [Metric; 30] = [
     counter(
         LOG_EVENTS_DROPPED,
         "Log lines about locks left out by the rate limit, by kind.",
+    ),
+    counter(
+        LOCK_TABLE_DROPPED,
+        "What the lock table left out because of its bounds, by kind: lease, watch, mark, waiter.",
     ),
 ];
 

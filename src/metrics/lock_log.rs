@@ -11,7 +11,7 @@ use super::Metrics;
 use super::kind::LogKind;
 use super::limit::{Limit, Verdict};
 use super::printable::printable;
-use crate::event::{Event, Grant, Operation, Refusal, Release, ReleaseOutcome, Renewal, RuleIndex, Time, What};
+use crate::event::{Event, Grant, Operation, Owner, Refusal, Release, ReleaseOutcome, Renewal, RuleIndex, Time, What};
 
 /// A lock without TTL is told once in so many microseconds for each rule.
 const WITHOUT_TTL_US: u64 = 60_000_000;
@@ -25,12 +25,16 @@ pub struct LockLog {
     without_ttl: Mutex<HashMap<RuleIndex, Time>>,
 }
 
+/// Says who holds the lock.
+type Holder<'a> = dyn Fn() -> Option<Owner> + 'a;
+
 /// What a line says besides who, where and which lock. Empty fields are left out.
-#[derive(Debug, Default)]
-struct Details {
+#[derive(Default)]
+struct Details<'a> {
     operation: Option<&'static str>,
     reason: Option<&'static str>,
     action: Option<&'static str>,
+    holder: Option<&'a Holder<'a>>,
     ttl_ms: Option<u64>,
     held_ms: Option<u64>,
     overrun_ms: Option<u64>,
@@ -56,10 +60,16 @@ impl LockLog {
 
     /// Writes the lines of one event, if it is worth any.
     pub fn event(&self, event: &Event) {
+        self.event_held_by(event, &|| None);
+    }
+
+    /// The same. Lines about refusals name the owner of the lease that holds the lock, where `holder` knows it; it is asked
+    /// only if such a line is written.
+    pub fn event_held_by(&self, event: &Event, holder: &dyn Fn() -> Option<Owner>) {
         match &event.what {
             What::Granted(grant) => self.granted(event, grant),
             What::Release(release) => self.release(event, release),
-            What::Refused(refusal) => self.refused(event, refusal),
+            What::Refused(refusal) => self.refused(event, refusal, holder),
             What::TakenOver => self.line(LogKind::Takeover, event, Details::default()),
             What::Renewal(Renewal::Lost) => self.line(LogKind::LeaseLost, event, Details::default()),
             What::Renewal(Renewal::Capped) => self.line(LogKind::RenewalCapped, event, Details::default()),
@@ -137,18 +147,19 @@ impl LockLog {
         self.line(kind, event, details);
     }
 
-    fn refused(&self, event: &Event, refusal: &Refusal) {
+    fn refused(&self, event: &Event, refusal: &Refusal, holder: &Holder<'_>) {
         let stuck = refusal.operation == Operation::Release && refusal.without_ttl;
         let details = Details {
             operation: Some(refusal.operation.word()),
             reason: Some(refusal.reason.word()),
             action: Some(refusal.action.word()),
+            holder: Some(holder),
             ..Details::default()
         };
         self.line(if stuck { LogKind::Stuck } else { LogKind::Refusal }, event, details);
     }
 
-    fn line(&self, kind: LogKind, event: &Event, details: Details) {
+    fn line(&self, kind: LogKind, event: &Event, details: Details<'_>) {
         match self.limits.get(kind as usize).map(|limit| limit.ask(event.at)) {
             Some(Verdict::Write { dropped }) => {
                 tell_dropped(kind, dropped);
@@ -161,7 +172,9 @@ impl LockLog {
     }
 }
 
-fn write(kind: LogKind, rule: &str, event: &Event, details: &Details) {
+fn write(kind: LogKind, rule: &str, event: &Event, details: &Details<'_>) {
+    let holder = details.holder.and_then(|holder| holder());
+    let holder = holder.map(|owner| printable(owner.as_bytes()));
     // The level of a tracing line must be constant, so the line stands here twice.
     macro_rules! write_at {
         ($level:expr) => {
@@ -177,6 +190,7 @@ fn write(kind: LogKind, rule: &str, event: &Event, details: &Details) {
                 operation = details.operation,
                 reason = details.reason,
                 action = details.action,
+                holder,
                 ttl_ms = details.ttl_ms,
                 held_ms = details.held_ms,
                 overrun_ms = details.overrun_ms,

@@ -29,7 +29,7 @@ pub use lock_log::LockLog;
 pub use printable::printable;
 pub use recorder::Recorder;
 pub use rule::RuleSummary;
-pub use shell::{Direction, Side};
+pub use shell::{Direction, Side, TableDropped};
 pub use text::CONTENT_TYPE;
 
 use crate::event::{Event, RuleIndex};
@@ -42,6 +42,8 @@ use shell::ShellSeries;
 pub struct TableSummary {
     /// By position of the rule in the configuration in force.
     pub rules: Vec<RuleSummary>,
+    /// What was left out of the table.
+    pub dropped: TableDropped,
 }
 
 /// The rules in force and all that ever were: counters do not go away at a reload.
@@ -161,9 +163,11 @@ impl Metrics {
         self.recorder.series()
     }
 
-    /// Writes all metrics in the Prometheus text format, the gauges of the rules as `table` has them.
+    /// Writes all metrics in the Prometheus text format, the gauges of the rules and what was left out of the lock table as
+    /// `table` has them.
     pub fn render(&self, table: &TableSummary) -> String {
         self.set_gauges(table);
+        self.shell.table_dropped(&table.dropped);
         let mut out = String::with_capacity(64 * 1024);
         text::write(&self.recorder, &mut out);
         process::write(&mut out);

@@ -1,5 +1,7 @@
 //! The series of the proxy itself: commands, times, connections, bytes, configuration, log. Knows no locks.
 
+use std::sync::{Mutex, PoisonError};
+
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::catalog;
@@ -116,6 +118,21 @@ pub(super) struct ShellSeries {
     pub(super) reload_time: Gauge,
     /// By kind of line.
     log_dropped: [Counter; LogKind::ALL.len()],
+    /// Of two who set a counter at once both might add.
+    table_dropped: Mutex<TableDropped<Counter>>,
+}
+
+/// What the lock table left out because of its bounds, since the start (metric label `kind`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableDropped<T = u64> {
+    /// Leases not followed, or not to their end.
+    pub leases: T,
+    /// Watches not noted.
+    pub watches: T,
+    /// Marks given up after many failures.
+    pub marks: T,
+    /// Waiters forgotten before their time.
+    pub waiters: T,
 }
 
 impl ShellSeries {
@@ -124,6 +141,7 @@ impl ShellSeries {
         let command = |name: &'static str| {
             Outcomes::new(|outcome| counter!(catalog::COMMANDS, "command" => name, "outcome" => outcome))
         };
+        let table_dropped = |kind: &'static str| counter!(catalog::LOCK_TABLE_DROPPED, "kind" => kind);
         gauge!(catalog::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         gauge!(catalog::START_TIME).set(started);
         let series = ShellSeries {
@@ -137,6 +155,12 @@ impl ShellSeries {
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),
             reload_time: gauge!(catalog::CONFIG_RELOAD_TIME),
             log_dropped: LogKind::ALL.map(|kind| counter!(catalog::LOG_EVENTS_DROPPED, "kind" => kind.word())),
+            table_dropped: Mutex::new(TableDropped {
+                leases: table_dropped("lease"),
+                watches: table_dropped("watch"),
+                marks: table_dropped("mark"),
+                waiters: table_dropped("waiter"),
+            }),
         };
         series.reload_successful.set(1.0);
         series.reload_time.set(started);
@@ -149,6 +173,15 @@ impl ShellSeries {
             Side::Downstream => &self.downstream,
             Side::Upstream => &self.upstream,
         }
+    }
+
+    /// Sets what the lock table has left out so far.
+    pub(super) fn table_dropped(&self, dropped: &TableDropped) {
+        let counters = self.table_dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.leases.absolute(dropped.leases);
+        counters.watches.absolute(dropped.watches);
+        counters.marks.absolute(dropped.marks);
+        counters.waiters.absolute(dropped.waiters);
     }
 
     /// Counts one log line that was left out.

@@ -118,6 +118,11 @@ impl Proxy {
         self.admin.local_addr().ok().map(|address| address.port())
     }
 
+    /// What the admin side can see and do, for those who serve it otherwise, too.
+    pub fn backend(&self) -> Arc<dyn admin::Backend> {
+        Arc::new(backend::Admin::new(Arc::clone(&self.shared)))
+    }
+
     /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
     pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
         let Proxy {

@@ -23,7 +23,7 @@ use crate::lock::observe::{Observation, Observatory};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
-use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableSummary};
+use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableDropped, TableSummary};
 use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
@@ -279,18 +279,28 @@ impl Shared {
         }
     }
 
-    /// Shows an event to metrics, log and chronicle, and to those who watch.
+    /// Shows an event to metrics, log and chronicle, and to those who watch. Not to be called while the keeper is locked.
     pub(super) fn show(&self, event: &Event, aside: Aside) {
         self.metrics.event(event);
-        self.log.event(event);
+        self.log
+            .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));
         self.telling.tell(event, aside);
     }
 
-    /// The gauges of the lock table.
+    /// The gauges of the lock table, and what was left out of it.
     pub(super) fn table(&self) -> TableSummary {
-        let summary = self.keeper().summary(self.now());
+        let (summary, dropped) = {
+            let keeper = self.keeper();
+            (keeper.summary(self.now()), keeper.dropped())
+        };
         TableSummary {
             rules: summary.iter().map(rule_summary).collect(),
+            dropped: TableDropped {
+                leases: dropped.leases,
+                watches: dropped.watches,
+                marks: dropped.marks,
+                waiters: dropped.waiters,
+            },
         }
     }
 }

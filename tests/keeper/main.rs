@@ -7,3 +7,4 @@ mod marks;
 mod renewal;
 mod rig;
 mod simulation;
+mod table;

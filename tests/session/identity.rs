@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockward::event::Owner;
 use lockward::lock::rule::{Mode, OwnerPart, Rule};
-use lockward::session::{Notice, Policy};
+use lockward::session::{Databases, Notice, Policy};
 
 use crate::rig::{Rig, policy, policy_of, wire};
 
@@ -226,4 +226,84 @@ fn that_the_server_asks_for_a_login_is_seen_however_its_answer_is_cut() {
     rig.passes("GET a", "-NOAUTH Authentication required.|");
     rig.sends(&["SET lock:a 1"]);
     rig.server_got(&["PING"]);
+}
+
+fn names(rig: &mut Rig) -> Vec<String> {
+    let told = |notice| match notice {
+        Notice::Name(name) => Some(String::from_utf8_lossy(&name).into_owned()),
+        _ => None,
+    };
+    rig.notices().into_iter().filter_map(told).collect()
+}
+
+#[test]
+fn a_new_name_is_told_once_the_server_has_confirmed_it() {
+    let mut rig = Rig::plain();
+    rig.sends(&["CLIENT SETNAME me"]);
+    assert_eq!(names(&mut rig), [""; 0]);
+    rig.server("+OK|");
+    assert_eq!(names(&mut rig), ["me"]);
+    rig.take_upstream();
+    rig.take_downstream();
+    rig.passes("CLIENT SETNAME me", "+OK|");
+    rig.passes("SELECT 3", "+OK|");
+    rig.passes("CLIENT SETNAME a/b", "-ERR Client names cannot contain spaces|");
+    assert_eq!(names(&mut rig), [""; 0], "nothing has changed");
+    rig.passes("HELLO 3 SETNAME you", "%0|");
+    assert_eq!(names(&mut rig), ["you"]);
+    rig.passes("RESET", "+RESET|");
+    assert_eq!(names(&mut rig), [""]);
+    rig.passes("RESET", "+RESET|");
+    assert_eq!(names(&mut rig), [""; 0]);
+    rig.passes(&format!("CLIENT SETNAME {}", "n".repeat(10_000)), "+OK|");
+    assert_eq!(names(&mut rig), ["n".repeat(256)]);
+}
+
+#[test]
+fn a_name_inside_a_transaction_is_told_when_it_is_carried_out() {
+    let mut rig = Rig::plain();
+    rig.passes("MULTI", "+OK|");
+    rig.passes("CLIENT SETNAME me", "+QUEUED|");
+    assert_eq!(names(&mut rig), [""; 0]);
+    rig.passes("EXEC", "*1|+OK|");
+    assert_eq!(names(&mut rig), ["me"]);
+}
+
+/// The databases that a command is said to have emptied.
+fn flushed(rig: &mut Rig) -> Vec<Databases> {
+    let told = |notice| match notice {
+        Notice::DataFlushed { databases, .. } => Some(databases),
+        _ => None,
+    };
+    rig.notices().into_iter().filter_map(told).collect()
+}
+
+#[test]
+fn a_flush_says_which_databases_it_reached() {
+    let mut rig = Rig::plain();
+    rig.passes("FLUSHDB", "+OK|");
+    rig.passes("SELECT 3", "+OK|");
+    rig.passes("flushdb ASYNC", "+OK|");
+    rig.passes("FLUSHDB", "-ERR no|");
+    rig.passes("FLUSHALL", "+OK|");
+    rig.passes("SWAPDB 4 9", "+OK|");
+    rig.passes("SWAPDB 4 x", "+OK|");
+    let expected = [
+        Databases::One(0),
+        Databases::One(3),
+        Databases::All,
+        Databases::Two(4, 9),
+        Databases::All,
+    ];
+    assert_eq!(flushed(&mut rig), expected);
+    rig.passes("MULTI", "+OK|");
+    rig.passes("SELECT 5", "+QUEUED|");
+    rig.passes("FLUSHDB", "+QUEUED|");
+    rig.passes("EXEC", "*2|+OK|+OK|");
+    assert_eq!(flushed(&mut rig), [Databases::One(5)]);
+    let each = |databases: Databases| databases.each().collect::<Vec<_>>();
+    assert_eq!(each(Databases::All), [None]);
+    assert_eq!(each(Databases::One(2)), [Some(2)]);
+    assert_eq!(each(Databases::Two(2, 1)), [Some(2), Some(1)]);
+    assert_eq!(each(Databases::Two(2, 2)), [Some(2)]);
 }

@@ -65,6 +65,11 @@ impl Book {
         self.leases.iter().map(|(id, lease)| (*id, lease))
     }
 
+    /// The leases from this number on.
+    pub(super) fn leases_from(&self, first: LeaseId) -> impl Iterator<Item = (LeaseId, &Lease)> {
+        self.leases.range(first..).map(|(id, lease)| (*id, lease))
+    }
+
     /// Changes a lease and counts it anew. The caller plans its timer afterwards.
     pub(super) fn change<T>(&mut self, id: LeaseId, change: impl FnOnce(&mut Lease) -> T) -> Option<T> {
         let lease = self.leases.get_mut(&id)?;

@@ -1,25 +1,19 @@
-//! The lock table: the leases that hold their locks, filtered, sorted and cut to the rows that somebody asked for. It is
-//! read under the keeper's mutex, so it copies nothing but those rows, and looks at no lease that the query's indexes
-//! leave out. It changes nothing and puts nothing into words.
+//! The lock table: what can be asked of it, and its rows. Which rows answer a query, and in which order, is found out
+//! elsewhere. Nothing here changes anything or puts anything into words.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::Keeper;
-use super::lease::{Lease, LeaseId};
-use super::selection::Selection;
+use super::lease::Lease;
+use super::reading::Reading;
 use super::warning::{Warning, warnings};
-use crate::event::{ConnectionId, Owner, RuleIndex, Time};
+use crate::event::{ConnectionId, Owner, Time};
 use crate::lock::search::Search;
 use crate::lock::waiters::Waiting;
 
-/// So many waiters are shown of each row.
-const WAITERS_SHOWN: usize = 16;
-
-/// By what rows are sorted. Among equals the oldest comes first.
+/// By what rows are sorted. Among equals the oldest comes first, unless the youngest are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortBy {
     /// How long the lease is held.
@@ -108,57 +102,12 @@ pub struct Row {
     pub warnings: Vec<Warning>,
 }
 
-/// What a row is sorted by; the least comes first.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank<'a> {
-    Number(u64),
-    Key(&'a [u8]),
-    KeyDown(Reverse<&'a [u8]>),
-}
-
-/// Its rank, its age, and the order of the grants.
-type Place<'a> = (Rank<'a>, Time, LeaseId);
-
-/// What a query needs to know of each rule, by position.
-struct View {
-    shown: bool,
-    usual_ms: Option<u64>,
-}
-
-/// One query under way.
-struct Reading<'a> {
-    keeper: &'a Keeper,
-    query: &'a TableQuery,
-    at: Time,
-    rules: Vec<View>,
-    /// How many wait for a lease; only of those for which anybody does, and only if the query sorts by it.
-    waiting: HashMap<LeaseId, usize>,
-}
-
 impl Keeper {
-    /// The table at `at`. Of the leases of each rule, by position, 99 of 100 are held no longer than `usual_hold_ms`
-    /// says, where that is known. The oldest leases of all, or of a rule, cost what the rows cost that are given; most
-    /// other queries cost a look at every lease.
+    /// The whole answer to a query at once, as [`Keeper::read_on`] gives it in pieces.
     pub fn table(&self, at: Time, query: &TableQuery, usual_hold_ms: &[Option<u64>]) -> Table {
-        let shown = |name: &str| query.rule.as_deref().is_none_or(|rule| rule == name);
-        let usual_ms = |place: usize| usual_hold_ms.get(place).copied().flatten();
-        let rules = self.rules.iter().enumerate();
-        let rules = rules.map(|(place, rule)| View {
-            shown: shown(&rule.name),
-            usual_ms: usual_ms(place),
-        });
-        let reading = Reading {
-            keeper: self,
-            query,
-            at,
-            rules: rules.collect(),
-            waiting: if query.sort == SortBy::Waiters {
-                self.waiting_by_lease(at)
-            } else {
-                HashMap::new()
-            },
-        };
-        reading.table()
+        let mut reading = Reading::new(at, query.clone(), usual_hold_ms.to_vec());
+        while self.read_on(&mut reading) {}
+        reading.into_table()
     }
 
     /// The lease that holds this lock, if one is known here, and all who wait for it, the longest first.
@@ -186,15 +135,8 @@ impl Keeper {
         self.book.lease(id).map(|lease| lease.owner.clone())
     }
 
-    fn waiting_by_lease(&self, at: Time) -> HashMap<LeaseId, usize> {
-        let locks = self.waiters.by_lock(at).into_iter();
-        locks
-            .filter_map(|(database, key, count)| Some((self.current(&(database, key))?, count)))
-            .collect()
-    }
-
     /// How many leases of the lock of this one are owed.
-    fn owed_beside(&self, lease: &Lease) -> u64 {
+    pub(super) fn owed_beside(&self, lease: &Lease) -> u64 {
         if !lease.has_forerunners {
             return 0;
         }
@@ -204,7 +146,7 @@ impl Keeper {
             .sum()
     }
 
-    fn row(&self, lease: &Lease, at: Time, usual_ms: Option<u64>, waiting: (usize, Vec<Waiting>)) -> Row {
+    pub(super) fn row(&self, lease: &Lease, at: Time, usual_ms: Option<u64>, waiting: (usize, Vec<Waiting>)) -> Row {
         let owed = self.owed_beside(lease);
         Row {
             database: lease.database,
@@ -226,147 +168,6 @@ impl Keeper {
             waiters: waiting.1,
             owed,
             warnings: warnings(lease, owed, usual_ms, at).collect(),
-        }
-    }
-}
-
-impl<'a> Reading<'a> {
-    fn table(&self) -> Table {
-        let query = self.query;
-        let mut selection = Selection::new(query.offset.saturating_add(query.limit));
-        let matched = if self.is_by_age_alone() {
-            self.select_by_age(&mut selection)
-        } else {
-            self.select_from_all(&mut selection)
-        };
-        let rows = selection.into_sorted().into_iter().skip(query.offset);
-        let rows = rows.filter_map(|(_, _, id)| self.keeper.book.lease(id)).map(|lease| {
-            let waiters = &self.keeper.waiters;
-            let waiting = waiters.of_lock(lease.database, &lease.key, self.at, WAITERS_SHOWN);
-            self.keeper.row(lease, self.at, self.usual_ms(lease.rule), waiting)
-        });
-        Table {
-            total: self.keeper.book.held(),
-            matched,
-            rows: rows.collect(),
-        }
-    }
-
-    fn usual_ms(&self, rule: RuleIndex) -> Option<u64> {
-        self.rules.get(usize::from(rule.0)).and_then(|view| view.usual_ms)
-    }
-
-    /// Only leases granted up to here are old enough; `None`: the process itself is not.
-    fn granted_until(&self) -> Option<Time> {
-        match self.query.older_than_ms.unwrap_or(0) {
-            // A lease may be younger than the moment at which the table is read.
-            0 => Some(Time(u64::MAX)),
-            older_than => self.at.0.checked_sub(older_than.saturating_mul(1000)).map(Time),
-        }
-    }
-
-    fn is_old_enough(&self, lease: &Lease) -> bool {
-        self.granted_until().is_some_and(|until| lease.granted <= until)
-    }
-
-    /// Whether the leases by age, which every rule has at hand, are enough to answer the query.
-    fn is_by_age_alone(&self) -> bool {
-        let TableQuery {
-            search,
-            rule: _,
-            owner,
-            database,
-            older_than_ms: _,
-            warned,
-            sort,
-            descending,
-            offset: _,
-            limit: _,
-        } = self.query;
-        let unfiltered = search.is_none() && owner.is_none() && database.is_none() && !warned;
-        unfiltered && (*sort == SortBy::Age || (*sort == SortBy::Waiters && *descending))
-    }
-
-    /// Offers the first leases of each rule by age, and those that have waiters if the query asks for them. Returns how
-    /// many match.
-    fn select_by_age(&self, selection: &mut Selection<Place<'a>>) -> usize {
-        let (mut matched, wanted) = (0, selection.wanted());
-        let Some(until) = self.granted_until() else { return 0 };
-        for (index, _) in (0..=u16::MAX).zip(&self.rules).filter(|(_, view)| view.shown) {
-            let Some(gauge) = self.keeper.book.gauge(RuleIndex(index)) else {
-                continue;
-            };
-            let held = gauge.held.range(..=(until, LeaseId::MAX));
-            matched += match self.query.older_than_ms {
-                None => gauge.held.len(),
-                Some(_) => held.clone().count(),
-            };
-            let ids = held.map(|(_, id)| *id).filter(|id| !self.waiting.contains_key(id));
-            let offer = |id| self.offer(id, selection);
-            if self.query.sort == SortBy::Age && !self.query.descending {
-                ids.rev().take(wanted).for_each(offer);
-            } else {
-                ids.take(wanted).for_each(offer);
-            }
-        }
-        for id in self.waiting.keys() {
-            let lease = self.keeper.book.lease(*id);
-            if lease.is_some_and(|lease| self.rule_is_shown(lease) && self.is_old_enough(lease)) {
-                self.offer(*id, selection);
-            }
-        }
-        matched
-    }
-
-    fn select_from_all(&self, selection: &mut Selection<Place<'a>>) -> usize {
-        let mut matched = 0;
-        for (id, lease) in self.keeper.book.leases() {
-            if self.lets_through(lease) {
-                matched += 1;
-                selection.offer((self.rank(id, lease), lease.granted, id));
-            }
-        }
-        matched
-    }
-
-    fn offer(&self, id: LeaseId, selection: &mut Selection<Place<'a>>) {
-        if let Some(lease) = self.keeper.book.lease(id) {
-            selection.offer((self.rank(id, lease), lease.granted, id));
-        }
-    }
-
-    fn rule_is_shown(&self, lease: &Lease) -> bool {
-        self.rules.get(usize::from(lease.rule.0)).is_some_and(|view| view.shown)
-    }
-
-    /// What costs least is asked first.
-    fn lets_through(&self, lease: &Lease) -> bool {
-        let query = self.query;
-        lease.is_held()
-            && self.rule_is_shown(lease)
-            && query.database.is_none_or(|database| lease.database == database)
-            && self.is_old_enough(lease)
-            && query.owner.as_ref().is_none_or(|part| lease.owner.contains(&**part))
-            && query.search.as_ref().is_none_or(|search| search.matches(&lease.key))
-            && (!query.warned || self.is_warned(lease))
-    }
-
-    fn is_warned(&self, lease: &Lease) -> bool {
-        let wrong = |owed| warnings(lease, owed, self.usual_ms(lease.rule), self.at).next();
-        // The debts of a lock have to be looked up, so they come last.
-        wrong(0).is_some() || wrong(self.keeper.owed_beside(lease)).is_some()
-    }
-
-    fn rank(&self, id: LeaseId, lease: &'a Lease) -> Rank<'a> {
-        let descending = self.query.descending;
-        let number = |number: u64| Rank::Number(if descending { !number } else { number });
-        match self.query.sort {
-            // The oldest was granted first.
-            SortBy::Age => Rank::Number(if descending { lease.granted.0 } else { !lease.granted.0 }),
-            SortBy::Ttl => lease.due.map_or(Rank::Number(u64::MAX), |due| number(due.0)),
-            SortBy::Waiters => number(self.waiting.get(&id).map_or(0, |count| *count as u64)),
-            SortBy::Key if descending => Rank::KeyDown(Reverse(&lease.key)),
-            SortBy::Key => Rank::Key(&lease.key),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The lock table as the admin side shows it: what the keeper and the chronicle know, with names and times for people.
 
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -9,7 +11,7 @@ use crate::admin::api::{Dropped, Known, Lock, LockList, LocksQuery, Order, Sort,
 use crate::admin::encode;
 use crate::config::parse_duration;
 use crate::event::Time;
-use crate::lock::keeper::{Row, SortBy, TableQuery, Waiting};
+use crate::lock::keeper::{Reading, Row, SortBy, TableQuery, Waiting};
 use crate::lock::search::Search;
 use crate::metrics::printable;
 use crate::proxy::shared::Shared;
@@ -18,22 +20,25 @@ use crate::proxy::shared::Shared;
 const DEFAULT_ROWS: u32 = 100;
 /// More cannot be asked for at once.
 const MOST_ROWS: u32 = 1000;
+/// How long the keeper is left alone between two pieces of a reading, at least.
+const BETWEEN_PIECES: Duration = Duration::from_micros(20);
 
 /// The table, filtered, sorted and cut.
 pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, String> {
     let asked = read(shared, query)?;
-    let usual = rules::usual_hold_ms(shared);
-    // The moment is taken under the mutex, so that no lease is younger than it.
-    let (at, table, dropped) = {
-        let keeper = shared.keeper();
-        let at = shared.now();
-        (at, keeper.table(at, &asked, &usual), keeper.dropped())
-    };
+    let (at, offset) = (shared.now(), asked.offset as u64);
+    let mut reading = Reading::new(at, asked, rules::usual_hold_ms(shared));
+    // Locked anew for each piece, and left alone for a moment in between: whoever waits for a mutex would not get it
+    // from somebody who takes it again at once, and lock commands of clients wait for this one.
+    while shared.keeper().read_on(&mut reading) {
+        sleep(BETWEEN_PIECES);
+    }
+    let (table, dropped) = (reading.into_table(), shared.keeper().dropped());
     Ok(LockList {
         now_ms: shared.unix_ms(at),
         total: table.total as u64,
         matched: table.matched as u64,
-        offset: asked.offset as u64,
+        offset,
         locks: table.rows.iter().map(|row| lock(shared, row, at)).collect(),
         dropped: Dropped {
             leases: dropped.leases,
