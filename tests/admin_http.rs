@@ -215,6 +215,8 @@ async fn wrong_requests_get_an_error_in_json() {
         ("GET", "/api/v1/locks?older=5m", 400, "older"),
         ("GET", "/api/v1/live?limit=many", 400, "limit"),
         ("GET", "/api/v1/events?database=1", 400, "database"),
+        ("GET", "/api/v1/events?rule=job", 400, "rule"),
+        ("GET", "/api/v1/events?event=acquired,relased", 400, "relased"),
         ("GET", "/api/v1/records?db=x", 400, "db"),
         ("POST", "/", 405, "method"),
         ("OPTIONS", "/api/v1/events", 405, "method"),

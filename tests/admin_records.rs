@@ -187,6 +187,13 @@ async fn records_are_found_on(program: &str) {
     let names: BTreeSet<String> = records.iter().map(found).collect();
     assert_eq!(names.into_iter().collect::<Vec<_>>(), ["lock:12", "lock:15", "lock:18"]);
     assert_eq!(all(scene.admin, "db=4").await, (Vec::new(), 1));
+    let nowhere = page(scene.admin, "db=4000").await;
+    assert_eq!(nowhere.status, 400, "a database that the server does not have");
+    assert!(
+        nowhere.json()["error"].as_str().unwrap().starts_with("db: "),
+        "{}",
+        nowhere.body
+    );
     let everything = page(scene.admin, "db=3").await.body;
     let token = cmd("HGET")
         .arg(&record_name(PREFIX, b"lock:0")[..])

@@ -146,6 +146,12 @@ fn every_word_is_in_the_file() {
         AdviceKind::Enforce,
     ]);
     assert_eq!(described("Advice", "kind"), advice);
+    for kind in EVENTS {
+        let text = spec.schema("Event")["properties"]["event"]["description"]
+            .as_str()
+            .unwrap();
+        assert!(text.contains(&format!("`{kind}`")), "{kind} is not in: {text}");
+    }
     let parameter = |name: &str| spec.0["components"]["parameters"][name]["schema"]["enum"].clone();
     assert_eq!(
         parameter("sort"),

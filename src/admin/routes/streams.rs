@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::failure::{Asked, Failure, asked, failure};
 use super::{Admin, Shared};
 use crate::admin::Backend;
-use crate::admin::api::{Event, EventsQuery, LocksQuery, Snapshot};
+use crate::admin::api::{EVENTS, Event, EventsQuery, LocksQuery, Snapshot};
 use crate::admin::encoding::decode;
 use crate::admin::socket::Progress;
 use crate::admin::stream::{self, Carrier, Source, tell};
@@ -60,7 +60,8 @@ pub(super) async fn events(
     Extension(progress): Extension<Arc<Progress>>,
     query: Asked<EventsQuery>,
 ) -> Result<Response, Failure> {
-    let filter = Filter::new(asked(query)?);
+    let filter = Filter::new(asked(query)?, &*shared.backend);
+    let filter = filter.map_err(|text| failure(StatusCode::BAD_REQUEST, text))?;
     let carrier = carrier(&shared, progress)?;
     let events = Events {
         receiver: shared.backend.events(),
@@ -79,15 +80,29 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(query: EventsQuery) -> Filter {
-        Filter {
-            search: query.pattern.as_deref().map(Search::new),
-            rule: query.rule,
-            database: query.db,
-            kinds: query
-                .event
-                .map(|kinds| kinds.split(',').map(|kind| kind.trim().to_owned()).collect()),
+    /// Nothing behind the equals sign is the same as no filter. What no event can have is an error: a misspelt name must
+    /// not pass for silence.
+    fn new(query: EventsQuery, backend: &dyn Backend) -> Result<Filter, String> {
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let rule = filled(query.rule);
+        if let Some(rule) = &rule
+            && !backend.rules().iter().any(|known| known.name == *rule)
+        {
+            return Err(format!("rule: there is no rule {rule:?}"));
         }
+        let kinds: Option<Vec<String>> =
+            filled(query.event).map(|kinds| kinds.split(',').map(|kind| kind.trim().to_owned()).collect());
+        let unknown = |kind: &&String| !EVENTS.contains(&kind.as_str());
+        if let Some(kind) = kinds.iter().flatten().find(unknown) {
+            let known = EVENTS.join(", ");
+            return Err(format!("event: there is no event {kind:?}; the events are {known}"));
+        }
+        Ok(Filter {
+            search: filled(query.pattern).as_deref().map(Search::new),
+            rule,
+            database: query.db,
+            kinds,
+        })
     }
 
     fn admits(&self, event: &Event) -> bool {

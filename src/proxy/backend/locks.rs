@@ -72,7 +72,8 @@ fn read(shared: &Shared, query: &LocksQuery) -> Result<TableQuery, String> {
     if !(1..=MOST_ROWS).contains(&limit) {
         return Err(format!("limit must be 1 to {MOST_ROWS}, and is {limit}"));
     }
-    let rule = query.rule.as_deref().map(|name| rule_named(shared, name)).transpose()?;
+    let rule = query.rule.as_deref().filter(|name| !name.is_empty());
+    let rule = rule.map(|name| rule_named(shared, name)).transpose()?;
     let older_than = query.older_than.as_deref().map(parse_duration).transpose();
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     Ok(TableQuery {

@@ -125,7 +125,10 @@ impl Reading {
         let words = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", COUNT, "TYPE", "hash"];
         let words = words.map(|word| Bytes::copy_from_slice(word.as_bytes())).to_vec();
         let reply = self.shared.own.command(Some(self.database), words).await;
-        let reply = reply.map_err(|error| RecordsError::Upstream(error.to_string()))?;
+        let reply = reply.map_err(|error| match error {
+            OwnError::Refused(text) if text.starts_with("SELECT") => RecordsError::Query(format!("db: {text}")),
+            error => RecordsError::Upstream(error.to_string()),
+        })?;
         scanned(&reply).ok_or_else(|| {
             let error = reply.strip_prefix(b"-").map_or(OwnError::Unreadable, |text| {
                 OwnError::Refused(String::from_utf8_lossy(text).trim_end().to_owned())
