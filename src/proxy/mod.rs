@@ -55,6 +55,7 @@ pub enum StartError {
 
 /// A proxy that listens, and does not serve yet.
 pub struct Proxy {
+    backend: Arc<dyn admin::Backend>,
     shared: Arc<Shared>,
     listener: Listener,
     limits: listener::Limits,
@@ -98,6 +99,7 @@ impl Proxy {
         let mut hosts = config.admin.hosts.clone();
         hosts.push(address.host.clone());
         Ok(Proxy {
+            backend: Arc::new(backend::Admin::new(Arc::clone(&shared))),
             shared,
             listener,
             limits,
@@ -120,12 +122,13 @@ impl Proxy {
 
     /// What the admin side can see and do, for those who serve it otherwise, too.
     pub fn backend(&self) -> Arc<dyn admin::Backend> {
-        Arc::new(backend::Admin::new(Arc::clone(&self.shared)))
+        Arc::clone(&self.backend)
     }
 
     /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
     pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
         let Proxy {
+            backend,
             shared,
             listener,
             limits,
@@ -144,7 +147,6 @@ impl Proxy {
         let until_ended = async move {
             let _ = ended.await;
         };
-        let backend = Arc::new(backend::Admin::new(Arc::clone(&shared)));
         let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
         let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
         stop.await;

@@ -171,6 +171,42 @@ fn a_full_book_gives_up_debts_first() {
 }
 
 #[test]
+fn keys_of_any_length_take_no_more_than_their_share() {
+    let limits = Limits {
+        longest_key: 100,
+        key_bytes: 1000,
+        watches: 10,
+        ..Limits::default()
+    };
+    let mut rig = Rig::new(&[]);
+    rig.keeper = Keeper::new(&[rule()], limits);
+    let long = format!("lock:{}", "k".repeat(96));
+    rig.grant(&long, "o", 1, 60_000);
+    rig.event(&long, "w", 1, Bound::Free, What::Contended);
+    rig.keeper.watching(1, 0, &Bytes::from(long), true);
+    let dropped = rig.keeper.dropped();
+    assert_eq!(
+        (rig.keeper.len(), dropped.leases, dropped.waiters, dropped.watches),
+        (0, 1, 1, 1)
+    );
+    for number in 0..50 {
+        rig.grant(&format!("lock:{number:095}"), "o", 1, 60_000);
+        assert!(rig.keeper.len() <= 10);
+    }
+    assert_eq!((rig.keeper.len(), rig.keeper.dropped().leases), (10, 41));
+    for number in 0..100 {
+        rig.grant(&format!("{number}"), "o", 1, 60_000);
+    }
+    assert!(
+        rig.keeper.len() > 100,
+        "short keys find room in place of long ones: {}",
+        rig.keeper.len()
+    );
+    rig.run(300_000);
+    assert!(rig.keeper.len() <= 1, "all but debts are gone");
+}
+
+#[test]
 fn new_rules_take_over_the_leases_of_their_names() {
     let mut rig = Rig::new(&[
         Rule {

@@ -41,6 +41,8 @@ pub(super) struct Left {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     leases: BTreeMap<LeaseId, Lease>,
+    /// Of all leases together.
+    key_bytes: usize,
     by_lock: BTreeMap<LockId, Vec<LeaseId>>,
     owners: BTreeMap<OwnerId, Presence>,
     owner_ids: BTreeMap<(RuleIndex, Owner), OwnerId>,
@@ -55,6 +57,11 @@ pub(super) struct Book {
 impl Book {
     pub(super) fn len(&self) -> usize {
         self.leases.len()
+    }
+
+    /// The bytes of the keys of all leases.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.key_bytes
     }
 
     pub(super) fn lease(&self, id: LeaseId) -> Option<&Lease> {
@@ -112,6 +119,7 @@ impl Book {
             .then(|| on_lock.first().copied())
             .flatten();
         self.counts.add(id, &lease);
+        self.key_bytes += lease.key.len();
         self.leases.insert(id, lease);
         if let Some(oldest) = crowded_out {
             self.remove(oldest);
@@ -121,6 +129,7 @@ impl Book {
 
     pub(super) fn remove(&mut self, id: LeaseId) -> Option<Lease> {
         let lease = self.leases.remove(&id)?;
+        self.key_bytes -= lease.key.len();
         self.counts.subtract(id, &lease);
         if let Some(time) = lease.timer {
             self.timers.remove(&(time, id));

@@ -17,6 +17,7 @@ impl Keeper {
                 self.grant(event, grant, bond);
                 return self.waiters.granted(event);
             }
+            What::Contended if self.is_too_long(&event.key) => self.dropped.waiters += 1,
             What::Contended => {
                 self.waiters.contended(event);
                 self.waiters.forget_old(event.at);
@@ -41,7 +42,7 @@ impl Keeper {
     fn grant(&mut self, event: &Event, grant: &Grant, bond: Bound) {
         let lock = lock_of(event);
         self.supersede(&lock, event.at);
-        if !self.make_room(event.rule) {
+        if self.is_too_long(&event.key) || !self.make_room(event.rule, event.key.len()) {
             self.dropped.leases += 1;
             return;
         }
@@ -106,27 +107,27 @@ impl Keeper {
         }
     }
 
-    /// Makes room for one more lease if the book is full: debts go first, then leases that need no care. Without its debt
-    /// a connection's end is not marked, and a lock may stay longer.
-    fn make_room(&mut self, rule: RuleIndex) -> bool {
-        if self.book.len() < self.limits.leases {
-            return true;
-        }
-        if let Some(debt) = self.book.oldest_debt() {
-            self.book.remove(debt);
+    /// Makes room for one more lease with a key of so many bytes.
+    fn make_room(&mut self, rule: RuleIndex, key: usize) -> bool {
+        while self.book.len() >= self.limits.leases || self.book.key_bytes() + key > self.limits.key_bytes {
+            let Some(id) = self.expendable(rule) else { return false };
+            self.book.remove(id);
             self.dropped.leases += 1;
-            return true;
+        }
+        true
+    }
+
+    /// What can be forgotten for a lease of this rule: debts go first, then leases that need no care. Without its debt a
+    /// connection's end is not marked, and a lock may stay longer.
+    fn expendable(&self, rule: RuleIndex) -> Option<LeaseId> {
+        if let Some(debt) = self.book.oldest_debt() {
+            return Some(debt);
         }
         let careless = (0..=u16::MAX).map(RuleIndex).zip(&self.rules);
         let careless = careless.filter(|(_, settings)| !settings.renew && !settings.release_on_disconnect);
         let gauges = careless.filter_map(|(index, _)| Some((index, self.book.gauge(index)?)));
         let fullest = gauges.max_by_key(|(index, gauge)| (gauge.held.len(), *index == rule));
-        let Some(oldest) = fullest.and_then(|(_, gauge)| gauge.held.first()).map(|(_, id)| *id) else {
-            return false;
-        };
-        self.book.remove(oldest);
-        self.dropped.leases += 1;
-        true
+        fullest.and_then(|(_, gauge)| gauge.held.first()).map(|(_, id)| *id)
     }
 
     fn release(&mut self, event: &Event, release: &Release) {
@@ -239,8 +240,8 @@ impl Keeper {
         self.plan(id);
     }
 
-    /// A script or the observe model saw that a lease had ended; whose, the event says. That it expired only the keeper
-    /// tells metrics and logs, so that it is counted once; that an observed one ended otherwise the model has told.
+    /// A script or the observe model saw that a lease had ended; whose, the event says. Of an observed lease the model has
+    /// told metrics and logs already; of a lease with a token only the keeper does, so that it is counted once.
     fn seen_ended(&mut self, event: &Event, expired: bool) {
         let ended = |lease: &Lease| match lease.phase {
             Phase::Owed { .. } => false,
@@ -249,8 +250,9 @@ impl Keeper {
         };
         let found = self.book.on_lock(&lock_of(event)).find(|(_, lease)| ended(lease));
         match found.map(|(id, lease)| (id, lease.is_observed())) {
-            Some((id, _)) if expired => self.expired(id, event.at),
-            Some((id, _)) => _ = self.book.remove(id),
+            Some((id, false)) => self.expired(id, event.at),
+            Some((id, true)) if expired => self.becomes_owed(id, event.at),
+            Some((id, true)) => _ = self.book.remove(id),
             None => {}
         }
     }

@@ -65,6 +65,10 @@ pub struct Limits {
     /// Leases and debts remembered. Beyond it the oldest debt goes, or the oldest lease of a rule without `renew` and
     /// `release_on_disconnect`, or else the new one is not taken in.
     pub leases: usize,
+    /// Locks with longer keys, in bytes, are not followed at all.
+    pub longest_key: usize,
+    /// Bytes of all keys of leases and debts together; beyond it room is made as for one lease more.
+    pub key_bytes: usize,
     /// Watches remembered; one more is not, so a renewal may then fail somebody's EXEC.
     pub watches: usize,
     /// Waiters remembered.
@@ -81,6 +85,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             leases: 100_000,
+            longest_key: 4096,
+            key_bytes: 64 << 20,
             watches: 100_000,
             waiters: 10_000,
             departed: 4096,
@@ -216,7 +222,7 @@ impl Keeper {
         }
         if watches {
             let lock = (database, Bytes::copy_from_slice(key));
-            if !self.book.watch(connection, lock.clone(), self.limits.watches) {
+            if self.is_too_long(key) || !self.book.watch(connection, lock.clone(), self.limits.watches) {
                 self.dropped.watches += 1;
             }
             self.plan_lock(&lock);
@@ -271,7 +277,7 @@ impl Keeper {
     /// What was left out because of a limit.
     pub fn dropped(&self) -> Dropped {
         Dropped {
-            waiters: self.waiters.dropped(),
+            waiters: self.dropped.waiters + self.waiters.dropped(),
             ..self.dropped
         }
     }
@@ -284,6 +290,11 @@ impl Keeper {
     /// Whether no lease and no debt is remembered.
     pub fn is_empty(&self) -> bool {
         self.book.len() == 0
+    }
+
+    /// Whoever stores keys of any length gives all memory to those who make them up.
+    fn is_too_long(&self, key: &Bytes) -> bool {
+        key.len() > self.limits.longest_key
     }
 
     fn rule(&self, rule: RuleIndex) -> Option<&Settings> {
