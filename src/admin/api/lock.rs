@@ -155,11 +155,13 @@ pub struct Span {
     pub due_ms: Option<u64>,
     /// When the lease ended, milliseconds since 1970; nothing while it is live.
     pub end_ms: Option<u64>,
-    /// How: `released`, `expired`, `forced`, `disconnect`, `taken_over`, `ended` (found out afterwards), or nothing.
+    /// How: `released`, `expired`, `forced`, `disconnect`, `taken_over`, `removed` (where a rule only observes: somebody
+    /// else's release or overwrite took the lock away), `ended` (found out afterwards), or nothing.
     pub ended: Option<String>,
-    /// When the release came that was too late: until then its holder was at work. Milliseconds since 1970.
+    /// When the release came, the lease having expired or been removed before: until then its holder was at work.
+    /// Milliseconds since 1970.
     pub late_release_ms: Option<u64>,
-    /// It expired, and its release is still owed: its holder may be at work.
+    /// It expired or was removed, and its release is still expected: its holder may be at work.
     pub owed: bool,
     /// Somebody else acquired the lock while its release was owed.
     pub overlapped: bool,

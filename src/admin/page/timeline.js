@@ -66,6 +66,7 @@ const ENDS = {
 /** How a lease stands or ended, in words. */
 function ending(lease, now) {
   const over = overrun(lease, now);
+  if (lease.ended === "removed") return `lost to another's release${over ? `, at work for ${measured(over.to - over.from)} more` : ""}`;
   if (over && lease.owed) return `expired, release still owed after ${measured(over.to - over.from)}`;
   if (over) return `expired, released ${measured(over.to - over.from)} too late`;
   if (!lease.end_ms) return "held now";
@@ -93,7 +94,8 @@ function summary(leases, all, now) {
   const said = [];
   for (const lease of overran.slice(-2)) {
     const over = overrun(lease, now);
-    said.push(`${who(lease)} overran its TTL by ${measured(over.to - over.from)}${lease.owed ? " so far" : ""}.`);
+    const did = lease.ended === "removed" ? "lost the lock to another's release and was at work for" : "overran its TTL by";
+    said.push(`${who(lease)} ${did} ${measured(over.to - over.from)}${lease.owed ? " so far" : ""}.`);
   }
   for (const band of bands.slice(-2)) {
     said.push(`${who(band.other)} held the lock beside ${who(band.late)}: two at work for ${measured(band.to - band.from)}.`);
