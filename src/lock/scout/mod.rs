@@ -5,6 +5,7 @@
 //! Bounded by [`MOST_KEYS`] keys of [`LONGEST_KEY`] bytes (in practice about 2 MiB, at worst 6) and [`MOST_GROUPS`]
 //! groups. What does not fit is counted.
 
+mod branch;
 mod node;
 mod sieve;
 mod sighting;

@@ -1,6 +1,7 @@
 //! One place in the tree of names, and what may follow there. Decides when words that stand in one place become one that
 //! varies, and puts together what was counted under each of them.
 
+use super::branch::{Branch, Name, Takes};
 use super::tree::{Leaf, Pattern};
 use super::words::{Step, Word, escape};
 
@@ -56,89 +57,6 @@ pub(super) struct Node {
     below: Option<Leaf>,
     /// At the beginning of names: no other gets a branch of its own.
     crowded: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Branch {
-    separator: Box<[u8]>,
-    name: Name,
-    node: Node,
-}
-
-/// The word of a branch.
-#[derive(Clone, Debug)]
-enum Name {
-    Lock(Box<[u8]>),
-    Plain(Box<[u8]>),
-    Constant(Box<[u8]>),
-    Any(Takes),
-}
-
-/// What else belongs to a word that varies.
-#[derive(Clone, Copy, Debug, Default)]
-struct Takes {
-    /// Plain words.
-    plain: bool,
-    /// Numbers that were thought constant.
-    constants: bool,
-}
-
-impl Name {
-    fn of(word: Word<'_>) -> Name {
-        match word {
-            Word::Lock(text) => Name::Lock(text.into()),
-            Word::Plain(text) => Name::Plain(text.into()),
-            Word::Constant(text) => Name::Constant(text.into()),
-            Word::Any => Name::Any(Takes::default()),
-        }
-    }
-
-    fn is(&self, word: Word<'_>) -> bool {
-        self.word() == word
-    }
-
-    fn word(&self) -> Word<'_> {
-        match self {
-            Name::Lock(text) => Word::Lock(text),
-            Name::Plain(text) => Word::Plain(text),
-            Name::Constant(text) => Word::Constant(text),
-            Name::Any(_) => Word::Any,
-        }
-    }
-}
-
-impl Takes {
-    fn word(self, word: Word<'_>) -> bool {
-        match word {
-            Word::Plain(_) => self.plain,
-            Word::Constant(_) => self.constants,
-            Word::Lock(_) | Word::Any => false,
-        }
-    }
-
-    fn and(self, other: Takes) -> Takes {
-        Takes {
-            plain: self.plain || other.plain,
-            constants: self.constants || other.constants,
-        }
-    }
-}
-
-impl Branch {
-    fn takes(&self, step: &Step<'_>) -> bool {
-        matches!(self.name, Name::Any(takes) if takes.word(step.word)) && *self.separator == *step.separator
-    }
-
-    fn is(&self, step: &Step<'_>) -> bool {
-        self.name.is(step.word) && *self.separator == *step.separator
-    }
-
-    fn step(&self) -> Step<'_> {
-        Step {
-            separator: &self.separator,
-            word: self.name.word(),
-        }
-    }
 }
 
 impl Node {
@@ -225,11 +143,7 @@ impl Node {
     }
 
     fn push(&mut self, step: &Step<'_>) -> usize {
-        self.branches.push(Branch {
-            separator: step.separator.into(),
-            name: Name::of(step.word),
-            node: Node::default(),
-        });
+        self.branches.push(Branch::new(step));
         self.branches.len() - 1
     }
 

@@ -1,3 +1,5 @@
+//! Which names give which pattern, what looks like a lock, and that neither many names nor odd ones go beyond the bounds.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
