@@ -10,7 +10,7 @@ use super::output::{Closed, print, print_json};
 use super::shown::{shown_text, span};
 use super::target::Target;
 use super::{complain, runtime};
-use crate::admin::api::{Suggestions, Uncovered};
+use crate::admin::api::Suggestions;
 
 /// Suggest rules by the traffic that was seen.
 #[derive(Args)]
@@ -62,13 +62,10 @@ fn text(suggestions: &Suggestions) -> String {
             shown_text(&uncovered.pattern),
             shown_text(&uncovered.text)
         );
-        let _ = writeln!(out, "  {}", counts(uncovered));
-        if !uncovered.examples.is_empty() {
-            let examples: Vec<String> = uncovered.examples.iter().map(|key| shown_text(key)).collect();
-            let _ = writeln!(out, "  such as {}", examples.join(", "));
-        }
-        for line in uncovered.toml.trim().lines() {
-            let _ = writeln!(out, "    {}", shown_text(line));
+        let examples: Vec<String> = uncovered.examples.iter().map(|key| shown_text(key)).collect();
+        let _ = writeln!(out, "  {} keys, such as {}", uncovered.keys, examples.join(", "));
+        for line in pasted(&uncovered.toml) {
+            let _ = writeln!(out, "    {line}");
         }
     }
     if !suggestions.rules.is_empty() {
@@ -76,8 +73,8 @@ fn text(suggestions: &Suggestions) -> String {
     }
     for advice in &suggestions.rules {
         let _ = writeln!(out, "  {}: {}", shown_text(&advice.rule), shown_text(&advice.text));
-        for line in advice.toml.iter().flat_map(|toml| toml.trim().lines()) {
-            let _ = writeln!(out, "    {}", shown_text(line));
+        for line in advice.toml.iter().flat_map(|toml| pasted(toml)) {
+            let _ = writeln!(out, "    {line}");
         }
     }
     if suggestions.dropped_keys > 0 {
@@ -90,37 +87,13 @@ fn text(suggestions: &Suggestions) -> String {
     out
 }
 
-fn counts(uncovered: &Uncovered) -> String {
-    let counted = [
-        (uncovered.keys, "keys"),
-        (uncovered.acquires, "acquires"),
-        (uncovered.without_ttl, "of them without TTL"),
-        (uncovered.releases, "releases"),
-        (uncovered.releases_elsewhere, "of them on another connection"),
-        (uncovered.extends, "extends"),
-        (uncovered.scripts, "scripts or compare commands"),
-    ];
-    let words: Vec<String> = counted
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    words.join(", ")
-}
-
 /// The new rules alone. Advice on a rule that is there cannot be appended: it stands in comments.
 fn toml(suggestions: &Suggestions) -> String {
     let mut out = String::new();
-    if !suggestions.uncovered.is_empty() {
-        out.push_str(
-            "\n# Suggested by lockward. A file without any [[locks]] stands for one rule for lock:*; with these it does \
-             not,\n# so write that rule too if you want it.\n",
-        );
-    }
     for uncovered in &suggestions.uncovered {
         let _ = writeln!(out, "\n# {}", shown_text(&uncovered.text));
-        for line in uncovered.toml.trim().lines() {
-            let _ = writeln!(out, "{}", printable_line(line));
+        for line in pasted(&uncovered.toml) {
+            let _ = writeln!(out, "{line}");
         }
     }
     for advice in &suggestions.rules {
@@ -130,22 +103,24 @@ fn toml(suggestions: &Suggestions) -> String {
             shown_text(&advice.rule),
             shown_text(&advice.text)
         );
-        for line in advice.toml.iter().flat_map(|toml| toml.trim().lines()) {
-            let _ = writeln!(out, "#   {}", shown_text(line));
+        for line in advice.toml.iter().flat_map(|toml| pasted(toml)) {
+            let _ = writeln!(out, "#   {line}");
         }
     }
     out
 }
 
-/// TOML has escapes of its own for what is not printable, so whatever else comes is left out and not escaped.
-fn printable_line(line: &str) -> String {
-    line.chars().filter(|character| !character.is_control()).collect()
+/// Lines of TOML, to be read by a program again: it has escapes of its own for what is not printable, so whatever else
+/// comes is left out and not escaped a second time.
+fn pasted(toml: &str) -> impl Iterator<Item = String> {
+    let lines = toml.trim().lines();
+    lines.map(|line| line.chars().filter(|character| !character.is_control()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::api::{Advice, AdviceKind};
+    use crate::admin::api::{Advice, AdviceKind, Uncovered};
     use crate::config::Config;
     use std::path::Path;
 
@@ -161,7 +136,7 @@ mod tests {
                 releases: 38,
                 examples: vec!["app:mutex:\u{1b}7".to_owned()],
                 text: "taken with SET NX and given up with DEL".to_owned(),
-                toml: "[[locks]]\npattern = \"app:mutex:*\"\nmode = \"observe\"\n".to_owned(),
+                toml: "[[locks]]\npattern = \"app:mutex\\\\[1]:*\"\nmode = \"observe\"\n".to_owned(),
                 ..Uncovered::default()
             }],
             rules: vec![Advice {
@@ -180,8 +155,8 @@ mod tests {
             text(&suggestions()),
             "Traffic of the last 10m00s.\n\n\
              app:mutex:*\n  taken with SET NX and given up with DEL\n  \
-             12 keys, 40 acquires, 2 of them without TTL, 38 releases\n  such as app:mutex:\\u{1b}7\n    \
-             [[locks]]\n    pattern = \"app:mutex:*\"\n    mode = \"observe\"\n\n\
+             12 keys, such as app:mutex:\\u{1b}7\n    \
+             [[locks]]\n    pattern = \"app:mutex\\\\[1]:*\"\n    mode = \"observe\"\n\n\
              On the rules that are there:\n  default: TTL too short for 3 % of holds\n    default_ttl = \"45s\"\n\n\
              5 keys were not followed for want of room: the counts are too low.\n"
         );
@@ -194,7 +169,7 @@ mod tests {
         let whole = format!("{before}{}", toml(&suggestions()));
         let config = Config::parse(&whole, Path::new("test"), std::iter::empty()).expect("still a configuration");
         let names: Vec<&str> = config.config.rules.iter().map(|rule| &*rule.name).collect();
-        assert_eq!(names, ["lock:*", "app:mutex:*"]);
+        assert_eq!(names, ["lock:*", "app:mutex\\[1]:*"]);
         assert_eq!(toml(&Suggestions::default()), "");
     }
 }

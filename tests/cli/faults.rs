@@ -92,6 +92,28 @@ fn a_stream_that_says_strange_things() {
     );
 }
 
+/// Not more than 16 MiB is held of what somebody else says.
+#[test]
+fn somebody_who_does_not_stop() {
+    let flood = "x".repeat(17 << 20);
+    let answer = answering(&format!("HTTP/1.1 200 OK\r\n\r\n{flood}"));
+    let stream = answering(&format!("HTTP/1.1 200 OK\r\n\r\ndata: {flood}"));
+    let lines = answering(&format!(
+        "HTTP/1.1 200 OK\r\n\r\n{}",
+        format!("data: {}\n", "x".repeat(4096)).repeat(4200)
+    ));
+    for (command, address) in [("locks", &answer), ("tap", &stream), ("tap", &lines), ("top", &stream)] {
+        let ran = run(&[command, "--admin", address]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{command}");
+        assert!(
+            ran.err.contains(address)
+                && (ran.err.contains("length limit exceeded") || ran.err.contains("16777216 bytes")),
+            "{command}: {}",
+            ran.err
+        );
+    }
+}
+
 #[test]
 fn what_lockward_refuses_is_said_in_its_words() {
     let lockward = Lockward::start("[[locks]]\npattern = \"lock:*\"\n");

@@ -48,7 +48,10 @@ pub(super) fn command(words: &[OsString]) -> Result<Command, String> {
             let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
             let mut raw = BytesMut::new();
             encode::command(&mut raw, args.iter().copied());
-            Ok(Command::of(raw.to_vec(), args.into_iter()))
+            match RequestScanner::new().scan(&raw) {
+                Err(error) => Err(unreadable(error)),
+                Ok(_) => Ok(Command::of(raw.to_vec(), args.into_iter())),
+            }
         }
     }
 }
@@ -76,10 +79,12 @@ fn inline(line: &[u8]) -> Result<Command, String> {
         Err(RequestError::UnbalancedQuotes) => Err(
             "unbalanced quotes: each \" and ' needs its end, and behind it a blank or the end of the line".to_owned(),
         ),
-        Err(error) => Err(format!(
-            "the server would not read this and would close the connection: {error}"
-        )),
+        Err(error) => Err(unreadable(error)),
     }
+}
+
+fn unreadable(error: RequestError) -> String {
+    format!("the server would not read this and would close the connection: {error}")
 }
 
 #[cfg(test)]
@@ -115,6 +120,8 @@ mod tests {
             (&["SET \"lock\"a 1"], "unbalanced quotes"),
             (&["GET a\nGET b"], "one command"),
             (&["*1"], "asterisk"),
+            (&["POST / HTTP/1.1"], "HTTP"),
+            (&["post", "/"], "HTTP"),
         ] {
             let error = read(words).expect_err(hint);
             assert!(error.contains(hint), "{words:?}: {error}");

@@ -1,7 +1,10 @@
 //! Explanations by example: a dozen commands in short form, a whole page, and that what is said of a command's meaning
 //! agrees with what a session sends for it.
 
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+
+use proptest::prelude::*;
 
 use super::*;
 use crate::cli::shown::width;
@@ -283,6 +286,67 @@ fn the_meaning_agrees_with_what_is_sent() {
                 asks == matches!(explanation.meaning, None | Some("other" | "self-checked")) || away,
                 "{line}: {explanation:?}"
             );
+        }
+    }
+}
+
+fn word() -> impl Strategy<Value = Vec<u8>> {
+    let known = [
+        "SET",
+        "DEL",
+        "MSETEX",
+        "EXPIRE",
+        "PEXPIREAT",
+        "RENAME",
+        "MIGRATE",
+        "COPY",
+        "SORT",
+        "EVAL",
+        "LOCKWARD",
+        "MULTI",
+        "CLIENT",
+        "REPLY",
+        "OFF",
+        "HELLO",
+        "SUBSCRIBE",
+        "XREAD",
+        "STREAMS",
+        "POST",
+        "FENCE",
+        "lock:a",
+        "lock:b",
+        "job:1",
+        "lock:seen:1",
+        "lockward:{lock:a}",
+        "NX",
+        "XX",
+        "GET",
+        "EX",
+        "IFEQ",
+        "KEYS",
+        "STORE",
+        "REPLACE",
+        "DB",
+        "1",
+        "-1",
+        "9223372036854775807",
+        "",
+    ];
+    prop_oneof![
+        6 => prop::sample::select(known.to_vec()).prop_map(|word| word.as_bytes().to_vec()),
+        1 => prop::collection::vec(1_u8..=255, 0..6),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics_and_everything_shown_is_printable(words in prop::collection::vec(word(), 1..9), all in any::<bool>()) {
+        let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
+        let features = if all { notes::EVERYTHING } else { Features::default() };
+        if let Ok(explanation) = explanation(&words, &config(), features, true) {
+            let text = text::text(&explanation);
+            prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{}", text);
+            prop_assert!(explanation.known || explanation.untouched || !explanation.notes.is_empty() || explanation.answered.is_some());
         }
     }
 }

@@ -196,6 +196,8 @@ fn keys(view: &View) -> Line {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::state::{Detail, Key};
     use super::*;
     use crate::admin::api::{Lock, LockDetail, LockList, LocksQuery, Recent, Warning, WarningKind};
@@ -341,5 +343,30 @@ mod tests {
             detail.scrolled = usize::MAX;
         }
         assert_eq!(drawn(&mut view, 100, 8).len(), 8);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_stranger_calls_himself_the_window_holds(
+            words in prop::collection::vec("\\PC{0,12}|[\\x00-\\u{300}\u{202e}\u{200d}錠]{0,12}", 6),
+            columns in 0_usize..120,
+            rows in 0_usize..20,
+        ) {
+            let mut view = view();
+            let snapshot = view.snapshot.as_mut().unwrap();
+            snapshot.not_ready = Some(words[0].clone());
+            snapshot.rules[0].name = words[1].clone();
+            let lock = &mut snapshot.table.locks[0];
+            *lock = self::lock(&words[2], 5);
+            lock.owner = words[3].clone();
+            lock.client_name = Some(words[4].clone());
+            view.query.pattern = Some(words[5].clone());
+            let lines = drawn(&mut view, columns, rows);
+            prop_assert_eq!(lines.len(), rows);
+            for line in lines {
+                prop_assert!(width(&line) <= columns, "{}", line);
+                prop_assert!(line.chars().all(|c| !c.is_control() && c.escape_debug().len() <= 2), "{}", line);
+            }
+        }
     }
 }
