@@ -21,8 +21,11 @@ use seen::{Ask, ask};
 pub use seen::{Ttl, written_ttl};
 use under_way::UnderWay;
 
-/// So many locks are followed at once; of more, those that are free and owe nothing are forgotten first.
+/// So many locks are followed at once; of more, those that are free and owe nothing are forgotten first, then those that
+/// nobody has touched for longest.
 const MOST_LOCKS: usize = 16_384;
+/// When there is no more room, so many places are made at once: a look at all locks for one command in four thousand.
+const PLACES: usize = MOST_LOCKS / 4;
 /// Longer keys are not followed.
 const LONGEST_KEY: usize = 4096;
 
@@ -103,6 +106,8 @@ struct Followed {
     model: Model,
     rule: Option<RuleIndex>,
     under_way: UnderWay,
+    /// Counts all commands; greater is later.
+    touched: u64,
 }
 
 /// What one proxy has seen of the observed locks, bounded.
@@ -111,6 +116,7 @@ pub struct Observatory {
     locks: HashMap<(u32, Bytes), Followed>,
     /// Connections that were granted a lease here: the others leave nothing behind.
     holders: HashSet<ConnectionId>,
+    touches: u64,
     /// The latest moment it heard of.
     now: Time,
 }
@@ -178,34 +184,37 @@ impl Observatory {
         self.locks.is_empty()
     }
 
-    /// The lock's model, new if it is not known; `None` where there is no room for one more.
-    fn lock(&mut self, database: u32, subject: &Subject) -> Option<&mut Followed> {
+    /// The lock's model, new if it is not known.
+    fn lock(&mut self, database: u32, subject: &Subject) -> &mut Followed {
         let id = (database, subject.key.clone());
         if self.locks.len() >= MOST_LOCKS && !self.locks.contains_key(&id) {
             self.forget();
-            if self.locks.len() >= MOST_LOCKS {
-                return None;
-            }
         }
+        self.touches += 1;
         let followed = self.locks.entry(id).or_default();
+        followed.touched = self.touches;
         if followed.rule != Some(subject.rule) {
             *followed = Followed {
                 rule: Some(subject.rule),
+                touched: self.touches,
                 ..Followed::default()
             };
         }
-        Some(followed)
+        followed
     }
 
-    /// Locks that are free and owe nothing go; if that is not enough, those that nobody holds.
+    /// Locks that are free and owe nothing go; if that is not enough, those that were touched longest ago.
     fn forget(&mut self) {
         let now = milliseconds(self.now);
         self.locks.retain(|_, followed| {
             followed.model.ripen(now);
             followed.model.lock.is_some() || !followed.model.debts.is_empty()
         });
-        if self.locks.len() >= MOST_LOCKS {
-            self.locks.retain(|_, followed| followed.model.lease.is_some());
+        if self.locks.len() > MOST_LOCKS - PLACES {
+            let mut touched: Vec<u64> = self.locks.values().map(|followed| followed.touched).collect();
+            let surplus = self.locks.len() - (MOST_LOCKS - PLACES);
+            let (_, &mut stays, _) = touched.select_nth_unstable(surplus);
+            self.locks.retain(|_, followed| followed.touched >= stays);
         }
         if self.holders.len() > MOST_LOCKS {
             self.forget_holders();

@@ -184,7 +184,7 @@ impl Shared {
     pub(super) fn witnessed(&self, events: &mut Vec<Witnessed>) {
         let waits = self.keep(events);
         for (index, Witnessed { event, .. }) in events.iter().enumerate() {
-            // A script says that it found a lease expired; the keeper that granted it says so once, and is heard.
+            // A script or the observe model says that it found a lease expired; the keeper says so once, and is heard.
             if !matches!(event.what, What::Expired { .. }) {
                 self.show(event, Aside::of(events, index, &waits));
             }
@@ -208,18 +208,14 @@ impl Shared {
                 observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
             }
         }
-        let events: Vec<_> = events
+        let mut events: Vec<_> = events
             .into_iter()
             .map(|event| Witnessed {
                 event,
                 bound: Bound::Free,
             })
             .collect();
-        let waits = self.keep(&events);
-        // Expirations too: what the keeper says of those the observatory hears first (see `heard`).
-        for (index, Witnessed { event, .. }) in events.iter().enumerate() {
-            self.show(event, Aside::of(&events, index, &waits));
-        }
+        self.witnessed(&mut events);
     }
 
     /// An event of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows

@@ -46,9 +46,7 @@ pub(super) fn answered(
             now,
             caller,
         };
-        let Some(followed) = observatory.lock(observation.database, subject) else {
-            continue;
-        };
+        let followed = observatory.lock(observation.database, subject);
         seen.ripen(&mut followed.model, sink);
         match observation.ask {
             Ask::Write { kind, told, ttl } => seen.written(followed, kind, told, ttl, reply, sink),

@@ -249,13 +249,24 @@ fn an_end_with_the_connection_drops_the_debts() {
 #[test]
 fn the_number_of_locks_is_bounded() {
     let mut scene = Scene::default();
-    for number in 0..MOST_LOCKS + 100 {
-        scene.does(10, &format!("SET lock:{number} 1 NX PX 100000"), Reply::Status);
+    scene.does(10, "SET lock:old 1 NX PX 100000", Reply::Status);
+    for number in 0..3 * MOST_LOCKS {
+        let said = scene.does(10, &format!("SET lock:{number} 1 NX PX 100000"), Reply::Status);
+        assert!(matches!(said.as_slice(), [What::Granted(_)]), "each is counted");
+        assert!(scene.observatory.len() <= MOST_LOCKS);
+        // Looked at often, so it is not the one to go.
+        if number.is_multiple_of(PLACES / 2) {
+            scene.does(20, "SET lock:old 1 NX PX 100000", Reply::Nil);
+        }
     }
-    assert_eq!(scene.observatory.len(), MOST_LOCKS);
+    assert!(scene.observatory.len() > MOST_LOCKS - PLACES);
+    let said = scene.does(10, "DEL lock:old", Reply::Integer(1));
+    assert_eq!(outcome(&said), Some(ReleaseOutcome::Released));
     scene.now_ms = 400_000;
-    scene.does(10, "SET lock:more 1 NX PX 100", Reply::Status);
-    assert!(scene.observatory.len() < 10);
+    for number in 0..PLACES {
+        scene.does(10, &format!("SET lock:more:{number} 1 NX PX 100000"), Reply::Status);
+    }
+    assert!(scene.observatory.len() <= MOST_LOCKS);
 }
 
 #[test]
