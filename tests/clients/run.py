@@ -41,7 +41,7 @@ def fill_node(target, _folder):
     call("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=target)
 
 
-def commands():
+def commands(programs=tuple(PROGRAMS)):
     """How to start each program: its command and environment."""
     if not shutil.which("node") or not shutil.which("npm"):
         raise Broken("ioredis and redlock need Node.js 18 or newer with npm: install nodejs and npm")
@@ -50,7 +50,7 @@ def commands():
     python_environment = dict(os.environ, PYTHONPATH=os.pathsep.join([HERE, python]), PYTHONDONTWRITEBYTECODE="1")
     node_environment = dict(os.environ, NODE_PATH=os.path.join(node, "node_modules"))
     return {program: ([sys.executable, "-u"], python_environment) if program.endswith(".py")
-            else (["node"], node_environment) for program in PROGRAMS}
+            else (["node"], node_environment) for program in programs}
 
 
 # ---- comparing --------------------------------------------------------------------------
