@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use admin_backend::{Reply, ask, get};
+use admin_backend::{Reply, ask, get, send};
 use lockward::config::Config;
 use lockward::lock::record::record_name;
 use lockward::proxy::Proxy;
@@ -36,7 +36,7 @@ async fn scene(program: &str) -> Scene {
     let server = RealServer::start(program);
     let prefix = PREFIX.replace('\\', "\\\\");
     let text = format!(
-        "listen.address = \"127.0.0.1:0\"\nadmin = {{ address = \"127.0.0.1:0\", token = \"{TOKEN}\" }}\n\
+        "listen.address = \"127.0.0.1:0\"\nadmin = {{ address = \"127.0.0.1:0\", hosts = \"locks.example.org\", token = \"{TOKEN}\" }}\n\
          upstream.url = \"redis://127.0.0.1:{}\"\nrecords.prefix = \"{prefix}\"\n\
          [[locks]]\nname = \"jobs\"\npattern = \"lock:*\"\n",
         server.port()
@@ -255,6 +255,15 @@ async fn one_page_at_a_time_and_pauses_between_them() {
     scene.server.signal("-CONT");
     let slow = slow.await.unwrap();
     assert!([200, 502].contains(&slow.status), "{}", slow.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_names_that_are_configured_are_answered() {
+    let scene = scene(&redis()).await;
+    for (host, status) in [("locks.example.org", 200), ("other.example.org", 421)] {
+        let request = format!("GET /api/v1/rules HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(send(scene.admin, &request).await.status, status, "{host}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
