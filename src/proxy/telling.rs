@@ -1,10 +1,13 @@
 //! Passes what happens to locks on to those who keep it and those who watch: the chronicle, the event stream, and whoever
 //! waits for a change. The sentences are made by a task of their own, so that a client never waits for them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::time::sleep;
 
 use super::backend;
 use super::shared::Shared;
@@ -16,6 +19,8 @@ use crate::session::Witnessed;
 
 /// Events that a watcher may be behind before it misses some.
 const EVENTS: usize = 4096;
+/// Changes are announced at most so often: that costs more than all the rest of an event.
+const ANNOUNCED_EVERY: Duration = Duration::from_millis(20);
 /// Events that may wait for their sentences before some are left out of the stream; the gap in the ids shows.
 const UNTOLD: usize = 4096;
 
@@ -69,8 +74,11 @@ pub(super) struct Untold {
 pub(super) struct Telling {
     /// What happens to locks, for those who watch.
     pub events: broadcast::Sender<Arc<api::Event>>,
-    /// Changes whenever the table or the rules' figures may have.
+    /// Changes soon after the table or the rules' figures may have.
     pub changes: watch::Sender<()>,
+    /// Something has changed that is not announced yet.
+    changed: AtomicBool,
+    change: Notify,
     chronicle: Mutex<Chronicle>,
     untold: mpsc::Sender<Untold>,
     /// Until the task takes it.
@@ -83,6 +91,8 @@ impl Telling {
         Telling {
             events: broadcast::Sender::new(EVENTS),
             changes: watch::Sender::new(()),
+            changed: AtomicBool::new(false),
+            change: Notify::new(),
             chronicle: Mutex::new(chronicle),
             untold,
             to_tell: Mutex::new(Some(to_tell)),
@@ -104,7 +114,20 @@ impl Telling {
                 self.pass_on(number, event, aside);
             }
         }
-        self.changes.send_replace(());
+        // Whoever comes later looks for himself.
+        if self.changes.receiver_count() > 0 && !self.changed.swap(true, Ordering::AcqRel) {
+            self.change.notify_one();
+        }
+    }
+
+    async fn announce(&self) {
+        loop {
+            self.change.notified().await;
+            sleep(ANNOUNCED_EVERY).await;
+            // First: what comes from here on is announced anew.
+            self.changed.store(false, Ordering::Release);
+            self.changes.send_replace(());
+        }
     }
 
     fn pass_on(&self, number: u64, event: &Event, aside: Aside) {
@@ -122,8 +145,12 @@ impl Telling {
     }
 }
 
-/// Makes sentences until the process ends.
+/// Tells those who watch until the process ends.
 pub(super) async fn run(shared: Arc<Shared>) {
+    tokio::join!(sentences(&shared), shared.telling.announce());
+}
+
+async fn sentences(shared: &Shared) {
     let to_tell = shared
         .telling
         .to_tell
@@ -133,7 +160,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let Some(mut to_tell) = to_tell else { return };
     while let Some(untold) = to_tell.recv().await {
         // Nobody may listen any more.
-        let _ = shared.telling.events.send(Arc::new(backend::event(&shared, &untold)));
+        let _ = shared.telling.events.send(Arc::new(backend::event(shared, &untold)));
     }
 }
 
@@ -204,12 +231,29 @@ mod tests {
         let event = witnessed(What::Contended).event;
         telling.tell(&event, Aside::default());
         let _listener = telling.events.subscribe();
-        let mut changes = telling.changes.subscribe();
         telling.tell(&event, Aside::default());
-        assert!(changes.has_changed().unwrap());
-        changes.mark_unchanged();
         let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
         assert_eq!(to_tell.try_recv().unwrap().entry.id, 2);
         assert!(to_tell.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn changes_are_announced_soon_and_not_each() {
+        let telling = Telling::new(Chronicle::new(&[], Limits::default()));
+        let event = witnessed(What::Contended).event;
+        let mut changes = telling.changes.subscribe();
+        let watched = async {
+            for _ in 0..3 {
+                (0..100).for_each(|_| telling.tell(&event, Aside::default()));
+                changes.changed().await.unwrap();
+                // The hundred were one change, and what comes from here on is another.
+                assert!(!changes.has_changed().unwrap());
+                assert!(!telling.changed.load(Ordering::Acquire));
+            }
+        };
+        tokio::select! {
+            () = telling.announce() => {}
+            () = watched => {}
+        }
     }
 }

@@ -109,7 +109,9 @@ fn ttl_too_short(rule: &Rule, figures: &Figures) -> Said {
         share(late, holds),
         length(cover_ms)
     );
-    if cover_ms > usual_ms {
+    if figures.ttl.count() == 0 {
+        text.push('.');
+    } else if cover_ms > usual_ms {
         text.push_str(&format!("; the usual TTL is {}.", length(usual_ms)));
     } else {
         text.push_str(", as the usual TTL does: it is the shorter ones that are too short.");

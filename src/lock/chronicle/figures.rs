@@ -83,7 +83,7 @@ pub struct Figures {
     pub hold: Spread,
     /// How long owners waited, from their first refused try to their grant.
     pub wait: Spread,
-    /// TTLs of the leases granted with one.
+    /// TTLs of the leases, of those granted without one as soon as they get it.
     pub ttl: Spread,
     pub(super) counts: Counts,
     pub(super) owners: Seen<Owner>,
@@ -139,7 +139,11 @@ impl Figures {
                 self.hold.record(ms);
                 self.counts.late_holds += u64::from(late);
             }
-            Some(Learned::GotTtl) => self.counts.got_ttl += 1,
+            // `SETNX`, then `EXPIRE`: the way of old.
+            Some(Learned::GotTtl(ttl_ms)) => {
+                self.counts.got_ttl += 1;
+                self.ttl.record(ttl_ms);
+            }
             None => {}
         }
     }

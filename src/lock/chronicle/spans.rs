@@ -16,8 +16,8 @@ const NAMES_WITHIN_US: u64 = 5_000_000;
 pub(super) enum Learned {
     /// How long a holder worked, from its grant to its release, in milliseconds; whether its TTL had run out before.
     Worked { ms: u64, late: bool },
-    /// A lease that was taken without a TTL has one now.
-    GotTtl,
+    /// A lease that was taken without a TTL has one of so many milliseconds now.
+    GotTtl(u64),
 }
 
 /// The leases of one lock, in the order of their grants.
@@ -210,7 +210,7 @@ impl Spans {
         }
         let had_none = span.ttl_ms.is_none();
         span.set_ttl(event.at, ttl_ms);
-        (had_none && ttl_ms.is_some()).then_some(Learned::GotTtl)
+        ttl_ms.filter(|_| had_none).map(Learned::GotTtl)
     }
 
     fn renewed(&mut self, event: &Event) {

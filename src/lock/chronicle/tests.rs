@@ -590,6 +590,26 @@ fn a_short_ttl_is_told_with_one_that_would_do() {
 }
 
 #[test]
+fn a_ttl_set_by_a_second_command_counts() {
+    let mut scene = Scene::default();
+    for at in (0..20).map(|number| number * 10_000) {
+        let extended = What::Extended {
+            ttl_ms: Some(5000),
+            reduced: false,
+        };
+        scene.then(at, 10, granted(None)).then(at + 1, 10, extended);
+        scene.then(at + 6001, 10, late(1000)).then(at + 6001, 10, expired(5001));
+    }
+    let advice = scene.advice();
+    let text = "The TTL is too short for 100 % of the holds: 20 of 20 were released after it had run out. \
+                10 s would have covered all of them; the usual TTL is 5 s.";
+    assert!(
+        matches!(advice.as_slice(), [(Kind::TtlTooShort, said, _), (Kind::NoTtl, ..)] if said.starts_with(text)),
+        "{advice:?}"
+    );
+}
+
+#[test]
 fn locks_without_ttl_are_told() {
     let mut scene = Scene::default();
     scene

@@ -222,3 +222,127 @@ fn cut_by(cut: bool) -> &'static str {
 fn after(held_ms: Option<u64>) -> String {
     held_ms.map_or(String::new(), |held_ms| format!(" after {}", length(held_ms)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ConnectionId, Event, Time, What};
+
+    fn entry(what: Happening) -> Entry {
+        let event = Event {
+            at: Time(0),
+            database: 0,
+            key: bytes::Bytes::from_static(b"lock:a"),
+            rule: crate::event::RuleIndex(0),
+            owner: "address=10.0.0.7".into(),
+            connection: ConnectionId {
+                instance: "a".into(),
+                number: 1,
+            },
+            what: What::Contended,
+        };
+        Entry {
+            what,
+            ..Entry::new(1, &event, None)
+        }
+    }
+
+    fn release(outcome: ReleaseOutcome, action: Option<Action>) -> Happening {
+        let release = Release {
+            outcome,
+            held_ms: (outcome != ReleaseOutcome::Late).then_some(1200),
+            overrun_ms: (outcome == ReleaseOutcome::Late).then_some(70),
+        };
+        Happening::Release(release, action)
+    }
+
+    #[test]
+    fn sentences_say_who_did_what() {
+        let granted = Granted {
+            ttl_ms: Some(30_000),
+            waited_ms: Some(1500),
+            overlap: true,
+            ..Granted::default()
+        };
+        let said = [
+            (
+                Happening::Granted(granted),
+                "address=10.0.0.7 acquired it for 30 s after waiting 1.5 s, while the last holder's release is owed: \
+                 two may be at work",
+            ),
+            (Happening::Contended, "address=10.0.0.7 found it held"),
+            (
+                release(ReleaseOutcome::Released, None),
+                "address=10.0.0.7 released it after 1.2 s",
+            ),
+            (
+                release(ReleaseOutcome::Late, None),
+                "the release of address=10.0.0.7 came 70 ms after its TTL had run out",
+            ),
+            (
+                release(ReleaseOutcome::Late, Some(Action::Refused)),
+                "the release of address=10.0.0.7 came 70 ms after its TTL had run out, and was refused",
+            ),
+            (
+                release(ReleaseOutcome::Foreign, Some(Action::Observed)),
+                "address=10.0.0.7 tried to release another owner's lock (observed: it removed it)",
+            ),
+            (
+                Happening::Expired(Some(30_000)),
+                "the lease of address=10.0.0.7 ran out after 30 s; its release is owed",
+            ),
+        ];
+        for (what, sentence) in said {
+            assert_eq!(text(&entry(what)), sentence);
+        }
+        let tries = Entry {
+            count: 12,
+            several: true,
+            until: Time(3_000_000),
+            ..entry(Happening::Contended)
+        };
+        assert_eq!(
+            text(&tries),
+            "address=10.0.0.7 and others found it held, 12 times in 3 s"
+        );
+    }
+
+    #[test]
+    fn every_kind_has_its_word_and_its_fields() {
+        let shown = |what: Happening| {
+            let mut event = api::Event::default();
+            details(&what, &mut event);
+            event
+        };
+        let late = shown(release(ReleaseOutcome::Late, Some(Action::Refused)));
+        assert_eq!(
+            (
+                late.event.as_str(),
+                late.outcome.as_deref(),
+                late.action.as_deref(),
+                late.overrun_ms
+            ),
+            ("late_release", Some("late"), Some("refused"), Some(70))
+        );
+        for outcome in ReleaseOutcome::ALL {
+            let event = shown(release(outcome, None));
+            assert!(event.event.ends_with("release") || event.event == "released");
+            assert_eq!(event.outcome.as_deref(), Some(outcome.word()));
+        }
+        let refusal = Refusal {
+            operation: Operation::Extend,
+            reason: RefusalReason::Foreign,
+            action: Action::Observed,
+            without_ttl: false,
+        };
+        let refused = shown(Happening::Refused(refusal));
+        assert_eq!(
+            (
+                refused.event.as_str(),
+                refused.operation.as_deref(),
+                refused.reason.as_deref()
+            ),
+            ("refused", Some("extend"), Some("foreign"))
+        );
+    }
+}
