@@ -163,3 +163,17 @@ def test_the_rules_show_the_last_minutes(browser, world):
         together = page.texts(".whole .legend li")
         expect(together == ["8 granted", "8 contended", "1 refused", "1 would be refused"], together)
         expect(page.count("article.card path.series.granted[d^=M]") == 2, "a chart is empty")
+
+
+def test_a_suggested_rule_can_be_copied(browser, world):
+    with world.proxy() as proxy, browser.page(proxy, permissions=["clipboard-read", "clipboard-write"]) as page:
+        client = named(proxy, "worker-1")
+        for number in range(30):
+            client.ask("SET", "app:mutex:%d" % number, "1", "NX", "EX", "60")
+            client.ask("DEL", "app:mutex:%d" % number)
+        page.open("#/suggestions").live()
+        page.until("the pattern", lambda: "app:mutex:*" in page.texts(".suggestion h3"))
+        page.tab.locator(".suggestion button").first.click()
+        page.until("that it is copied", lambda: page.text(".suggestion button") == "Copied")
+        copied = page.js("() => navigator.clipboard.readText()")
+        expect(copied == proxy.json("/api/v1/suggestions")["uncovered"][0]["toml"] and "[[locks]]" in copied, copied)

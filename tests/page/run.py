@@ -19,6 +19,7 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 import looks                                    # noqa: E402
+import parts                                    # noqa: E402
 import single                                   # noqa: E402
 import table                                    # noqa: E402
 from browser import Browser, Wrong              # noqa: E402
@@ -27,7 +28,7 @@ from harness.processes import Proxy, Server     # noqa: E402
 from harness import marks                       # noqa: E402
 
 TOP = os.path.join(HERE, "..", "..")
-TESTS = [(module.__name__ + ": " + name[5:].replace("_", " "), test) for module in (table, single, looks)
+TESTS = [(module.__name__ + ": " + name[5:].replace("_", " "), test) for module in (table, single, looks, parts)
          for name, test in vars(module).items() if name.startswith("test_")]
 
 

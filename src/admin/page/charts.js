@@ -6,10 +6,10 @@ import { count, el, span, svg, sum, time } from "./draw.js";
 const WIDTH = 600;
 const HEIGHT = 60;
 
-/** A scale's end that reads well: 1, 2, 5, 10, 20, 50 … */
+/** A scale's end that reads well: 1, 2, 3, 4, 5, 6, 8, 10, 15, 20 … */
 function round(most) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, most)));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((end) => end >= most) ?? most;
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((end) => end >= most && Number.isInteger(end)) ?? most;
 }
 
 /** A span that is a whole number of its units: 10s, 10m. */

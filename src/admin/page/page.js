@@ -29,12 +29,10 @@ const line = new Line((state, wait) => {
 
 function words(state = at("link-state").dataset.state) {
   const wait = retryAt ? Math.max(1, Math.ceil((retryAt - performance.now()) / 1000)) : null;
-  const text = pausedSince ? `paused since ${time(pausedSince)}` : {
-    connecting: "connecting",
-    live: "live",
-    lost: wait ? `disconnected, trying again in ${wait}s` : "disconnected, trying again",
-  }[state];
-  say(at("link-words"), text);
+  const text = { connecting: "connecting", live: "live", lost: "disconnected, trying again" }[state];
+  say(at("link-words"), pausedSince ? `paused since ${time(pausedSince)}` : text);
+  // Not part of what is read out, which would be every second.
+  say(at("link-wait"), !pausedSince && wait ? ` in ${wait}s` : "");
 }
 
 // ---- which view
@@ -119,7 +117,6 @@ at("skip").addEventListener("click", (event) => {
 function pause() {
   pausedSince = pausedSince ? null : Date.now();
   if (pausedSince) clock.freeze();
-  at("pause").setAttribute("aria-pressed", String(pausedSince !== null));
   say(at("pause"), pausedSince ? "Resume" : "Pause");
   document.body.classList.toggle("paused", pausedSince !== null);
   if (pausedSince) document.body.classList.remove("stale");

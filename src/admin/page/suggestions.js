@@ -22,7 +22,7 @@ function toml(text) {
 function uncovered(one) {
   const figures = [
     ["keys", one.keys], ["acquires", one.acquires], ["without TTL", one.without_ttl], ["releases", one.releases],
-    ["from elsewhere", one.releases_elsewhere], ["extends", one.extends], ["scripts", one.scripts],
+    ["elsewhere", one.releases_elsewhere], ["extends", one.extends], ["scripts", one.scripts],
   ];
   return el("article", { class: "panel card suggestion" },
     el("h3", null, el("code", null, name(one.pattern))),
