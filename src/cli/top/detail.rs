@@ -158,3 +158,122 @@ fn of_event(event: &Event, zone: &TimeZone) -> Line {
     ];
     plain(format!("  {time} {}  {}", what.join("  "), details(event).join("  ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::api::{Debt, Known, Record, Warning, WarningKind};
+
+    fn event(word: &str, text: &str) -> Event {
+        Event {
+            event: word.to_owned(),
+            owner: "address=10.0.0.8".to_owned(),
+            rule: "jobs".to_owned(),
+            text: text.to_owned(),
+            ..Event::default()
+        }
+    }
+
+    fn found() -> LockDetail {
+        let lease = Lock {
+            owner: "address=10.0.0.7".to_owned(),
+            connection: "0123-7".to_owned(),
+            client_name: Some("worker\n".to_owned()),
+            client_address: Some("10.0.0.7:4000".to_owned()),
+            since_ms: 1_700_000_000_000,
+            held_ms: 61_000,
+            ttl_ms: Some(90_000),
+            ttl_left_ms: Some(29_000),
+            extensions: 2,
+            warnings: vec![Warning {
+                kind: WarningKind::Overrun,
+                text: "An earlier holder may still be at work.".to_owned(),
+            }],
+            ..Lock::default()
+        };
+        LockDetail {
+            record: Record {
+                key: "lock:a".to_owned(),
+                key_encoded: "lock:a".to_owned(),
+                rule: Some("jobs".to_owned()),
+                exists: true,
+                state: "held".to_owned(),
+                ttl_ms: Some(29_000),
+                fence: Some(17),
+                debts: vec![Debt {
+                    owner: "address=10.0.0.9".to_owned(),
+                    expired_at_ms: 1_699_999_999_000,
+                }],
+                ..Record::default()
+            },
+            server_error: None,
+            known: Known {
+                lease: Some(lease),
+                waiters: vec![Waiter {
+                    owner: "address=10.0.0.8".to_owned(),
+                    waited_ms: 5_000,
+                    tries: 12,
+                    ..Waiter::default()
+                }],
+                history: vec![event("contended", ""), event("expired", "its lease ran out\u{1b}")],
+                history_dropped: 3,
+                spans: Vec::new(),
+            },
+        }
+    }
+
+    fn shown(found: Result<LockDetail, String>, scrolled: usize, rows: usize) -> Vec<String> {
+        let detail = Detail {
+            database: 0,
+            key_encoded: "lock:a".to_owned(),
+            found: Some(found),
+            scrolled,
+        };
+        let lines = lines(&detail, rows, &TimeZone::UTC);
+        lines.into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn all_that_is_known_of_one_lock() {
+        assert_eq!(
+            shown(Ok(found()), 0, 100),
+            [
+                "lock:a",
+                "database    0",
+                "rule        jobs",
+                "server      held, TTL left 29s, fencing token 17",
+                "owed        a release by address=10.0.0.9, expired 22:13:19.000",
+                "holder      address=10.0.0.7 (worker\\n)",
+                "connection  0123-7 from 10.0.0.7:4000, closed",
+                "since       22:13:20.000 (1m01s)",
+                "TTL         1m30s, 29s left",
+                "extended    2 times by clients, 0 times by lockward",
+                "warning     An earlier holder may still be at work.",
+                "",
+                "1 waiting",
+                "  address=10.0.0.8  for 5.0s, 12 tries",
+                "",
+                "history, the latest first",
+                "  00:00:00.000 its lease ran out\\u{1b}",
+                "  00:00:00.000 contended  address=10.0.0.8  rule=jobs",
+                "and 3 older ones forgotten",
+            ]
+        );
+    }
+
+    #[test]
+    fn it_scrolls_to_its_last_line_and_says_what_is_wrong() {
+        assert_eq!(
+            shown(Ok(found()), 12, 2),
+            ["1 waiting", "  address=10.0.0.8  for 5.0s, 12 tries"]
+        );
+        assert_eq!(shown(Ok(found()), usize::MAX, 5), ["and 3 older ones forgotten"]);
+        assert_eq!(shown(Err("no\n".to_owned()), 0, 5), ["no\\n"]);
+        let mut away = found();
+        away.server_error = Some("the server is away".to_owned());
+        assert_eq!(
+            shown(Ok(away), 3, 1),
+            ["server      could not be asked: the server is away"]
+        );
+    }
+}
