@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits page screenshots demo bench sim clean
+.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ run: build ## start lockward on port 6380, with a server of its own behind it
 build: ## build the release program
 	cargo build --release --locked
 
-test: ## everything: unit and integration tests on Redis and Valkey, scenarios, transparency, limits, client libraries
+test: ## everything: unit and integration tests, scenarios, checks, client libraries, page, Prometheus, on Redis and Valkey
 	scripts/test
 
 check: ## the quick look before a commit: format, lints, tests
@@ -42,6 +42,19 @@ transparency: build ## the same bytes directly and through lockward
 
 limits: build ## a crash with locks held, idle connections, clients that do not read
 	tests/checks/limits.py --proxy $(RELEASE) --server $(REDIS)
+
+contention: build ## 64 clients fight for one lock: what lockward shows against what they measured
+	tests/checks/contention.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/contention.py --proxy $(RELEASE) --server $(VALKEY)
+
+million: build ## a million lock names: memory and series stay within their bounds
+	tests/checks/million.py --proxy $(RELEASE) --server $(VALKEY)
+
+leaks: build ## no token, password or value in anything that lockward shows
+	tests/checks/leaks.py --proxy $(RELEASE) --server $(REDIS)
+
+prometheus: build ## metrics, alert rules and dashboard, with promtool
+	tests/prometheus/run.py --proxy $(RELEASE) --server $(REDIS) --promtool $$(scripts/get-tool promtool)
 
 page: build ## the live page in a headless Chromium
 	tests/page/run.py --proxy $(RELEASE) --server $(REDIS)

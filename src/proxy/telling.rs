@@ -13,11 +13,12 @@ use super::backend;
 use super::shared::Shared;
 use crate::admin::api;
 use crate::event::{Action, Event, RuleIndex, What};
-use crate::lock::chronicle::{Chronicle, Entry, Happening, is_refusable};
+use crate::lock::chronicle::{Chronicle, Entry, Happening, LONGEST_KEY, is_refusable};
 use crate::lock::keeper::Waited;
 use crate::session::Witnessed;
 
-/// Events that a watcher may be behind before it misses some.
+/// Events that a watcher may be behind before it misses some. They stay in memory, with their keys: so keys longer than
+/// those of the histories are left out of the stream, and 4,096 of the longest are 64 MiB (with their encoded form).
 const EVENTS: usize = 4096;
 /// Changes are announced at most so often: that costs more than all the rest of an event.
 const ANNOUNCED_EVERY: Duration = Duration::from_millis(20);
@@ -131,6 +132,9 @@ impl Telling {
     }
 
     fn pass_on(&self, number: u64, event: &Event, aside: Aside) {
+        if event.key.len() > LONGEST_KEY {
+            return;
+        }
         let mut entry = Entry::new(number, event, aside.waited_ms);
         if let Happening::Release(_, action) = &mut entry.what {
             *action = aside.action;
@@ -255,5 +259,21 @@ mod tests {
             () = telling.announce() => {}
             () = watched => {}
         }
+    }
+
+    #[test]
+    fn keys_of_any_length_do_not_wait_in_the_stream() {
+        let telling = Telling::new(Chronicle::new(&[], Limits::default()));
+        let _listener = telling.events.subscribe();
+        for length in [LONGEST_KEY, LONGEST_KEY + 1] {
+            let event = Event {
+                key: vec![b'k'; length].into(),
+                ..witnessed(What::Contended).event
+            };
+            telling.tell(&event, Aside::default());
+        }
+        let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
+        assert_eq!(to_tell.try_recv().unwrap().key.len(), LONGEST_KEY);
+        assert!(to_tell.try_recv().is_err());
     }
 }

@@ -39,8 +39,8 @@ use self::shelf::Shelf;
 use super::rule::Rule;
 use crate::event::{Event, Operation, RuleIndex, Time, What};
 
-/// Longer keys have no history.
-const LONGEST_KEY: usize = 4096;
+/// Longer keys have no history, and whoever passes events on should leave them out likewise.
+pub const LONGEST_KEY: usize = 4096;
 /// A refusal follows its release at once; other sessions' events may come between.
 const LOOKED_BACK: usize = 4;
 /// Fewer holds than this say nothing about the usual.
