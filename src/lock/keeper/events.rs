@@ -240,8 +240,9 @@ impl Keeper {
         self.plan(id);
     }
 
-    /// A script or the observe model saw that a lease had ended; whose, the event says. Of an observed lease the model has
-    /// told metrics and logs already; of a lease with a token only the keeper does, so that it is counted once.
+    /// A script or the observe model saw that a lease had ended; whose, the event says. That it expired only the keeper
+    /// tells metrics and logs (`Shared::witnessed` leaves the others' word out), so that it is counted once; that an
+    /// observed one ended otherwise the model has told.
     fn seen_ended(&mut self, event: &Event, expired: bool) {
         let ended = |lease: &Lease| match lease.phase {
             Phase::Owed { .. } => false,
@@ -250,9 +251,8 @@ impl Keeper {
         };
         let found = self.book.on_lock(&lock_of(event)).find(|(_, lease)| ended(lease));
         match found.map(|(id, lease)| (id, lease.is_observed())) {
-            Some((id, false)) => self.expired(id, event.at),
-            Some((id, true)) if expired => self.becomes_owed(id, event.at),
-            Some((id, true)) => _ = self.book.remove(id),
+            Some((id, _)) if expired => self.expired(id, event.at),
+            Some((id, _)) => _ = self.book.remove(id),
             None => {}
         }
     }
