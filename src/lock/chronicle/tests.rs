@@ -798,8 +798,8 @@ fn busy_locks_with_long_names_stay_within_the_bounds() {
 
 #[test]
 fn a_rule_and_a_lock_cost_what_the_documentation_says() {
-    assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());
-    assert!(size_of::<Span>() <= 176, "{}", size_of::<Span>());
+    assert!(size_of::<Entry>() <= 136, "{}", size_of::<Entry>());
+    assert!(size_of::<Span>() <= 128, "{}", size_of::<Span>());
     let mut scene = Scene::default();
     scene.chronicle.event(&event(0, KEY, 10, granted(100)), Some(5));
     scene.then(50, 10, release(ReleaseOutcome::Released, 50));
