@@ -7,6 +7,7 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lockward::event::{ConnectionId, Time, Token};
 use lockward::lock::rule::Rule;
+use lockward::lock::scout::{Scout, Sight, Sightings};
 use lockward::session::{Peer, Policy, Session};
 use uuid::Uuid;
 
@@ -82,6 +83,25 @@ fn uncovered(c: &mut Criterion) {
     }
 }
 
+/// What the scout does with the sightings of one wake-up, while others wait for it.
+fn scouted(c: &mut Criterion) {
+    let mut group = c.benchmark_group("scout");
+    group.throughput(Throughput::Elements(64));
+    let (mut scout, mut n) = (Scout::default(), 0_u32);
+    group.bench_function("64 sightings", |b| {
+        b.iter(|| {
+            let mut sightings = Sightings::default();
+            for sight in [Sight::Acquire { ttl: true }, Sight::Release].repeat(32) {
+                n += u32::from(sight == Sight::Release);
+                sightings.push(sight, format!("app:mutex:{}", n % 20_000).as_bytes());
+            }
+            scout.sighted(1, black_box(&sightings));
+        })
+    });
+    group.bench_function("snapshot", |b| b.iter(|| black_box(scout.snapshot())));
+    group.finish();
+}
+
 fn contended(c: &mut Criterion) {
     let mut session = session();
     let acquire = b"*6\r\n$3\r\nSET\r\n$6\r\nlock:a\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nEX\r\n$2\r\n30\r\n";
@@ -90,5 +110,5 @@ fn contended(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, forwarded, uncovered, contended);
+criterion_group!(benches, forwarded, uncovered, scouted, contended);
 criterion_main!(benches);

@@ -226,14 +226,19 @@ fn is_mixed(word: &[u8], digits: usize) -> bool {
 }
 
 fn means_lock(word: &[u8]) -> bool {
-    let lower = word.to_ascii_lowercase();
-    let is = |known: &str| lower == known.as_bytes();
-    let ends = |ending: &str| lower.ends_with(ending.as_bytes());
-    let begins = |beginning: &str| {
-        let behind = word.get(beginning.len());
-        lower.starts_with(beginning.as_bytes()) && behind.is_some_and(u8::is_ascii_uppercase)
+    let ends = |ending: &str| {
+        let tail = word.len().checked_sub(ending.len()).and_then(|from| word.get(from..));
+        tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending.as_bytes()))
     };
-    LOCK_WORDS.iter().any(|known| is(known))
+    let begins = |beginning: &str| {
+        let head = word.get(..beginning.len());
+        let behind = word.get(beginning.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(beginning.as_bytes()))
+            && behind.is_some_and(u8::is_ascii_uppercase)
+    };
+    LOCK_WORDS
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
         || LOCK_ENDINGS.iter().any(|known| ends(known)) && !OTHER_ENDINGS.iter().any(|known| ends(known))
-        || word.iter().any(u8::is_ascii_lowercase) && LOCK_BEGINNINGS.iter().any(|known| begins(known))
+        || LOCK_BEGINNINGS.iter().any(|known| begins(known)) && word.iter().any(u8::is_ascii_lowercase)
 }
