@@ -20,7 +20,7 @@ use redis::{Cmd, Connection, cmd};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-const TOKEN: &str = "t0ken";
+const TOKEN: &str = "marked-secret-admin-token";
 /// An awkward one: every letter of it means something in a pattern.
 const PREFIX: &str = "[l]*?w\\:";
 

@@ -162,10 +162,10 @@ async fn a_user_logs_in_and_a_wrong_password_is_said_without_it() {
     let server = RealServer::start(&redis());
     let admin = up(&server).await;
     assert_eq!(
-        ask(&admin, 0, "ACL SETUSER keeper on >s3cret ~* +@all").await,
+        ask(&admin, 0, "ACL SETUSER keeper on >marked-secret-user-password ~* +@all").await,
         "+OK\r\n"
     );
-    let handle = spawn(logging_in(&server, "keeper", "s3cret"), settings());
+    let handle = spawn(logging_in(&server, "keeper", "marked-secret-user-password"), settings());
     until(&handle, |state| state.up).await;
     assert_eq!(ask(&handle, 0, "ACL WHOAMI").await, "$6\r\nkeeper\r\n");
     let wrong = logging_in(&server, "keeper", "wr0ng");

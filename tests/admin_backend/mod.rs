@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// The admin token.
-pub const SECRET: &str = "correct-horse-battery-staple";
+pub const SECRET: &str = "marked-secret-admin-token";
 
 /// One release by force, as the backend saw it.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::real_server::{self, RealServer};
 
-pub const TOKEN: &str = "correct-horse-battery-staple";
+pub const TOKEN: &str = "marked-secret-admin-token";
 
 /// What does not happen by then never will.
 const LIMIT: Duration = Duration::from_secs(20);

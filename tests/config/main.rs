@@ -133,7 +133,7 @@ fn everything_can_be_set() {
         listen.tcp_keepalive = "0s"
         listen.max_connections = 5
         upstream = { url = "redis://app:pw@[::1]:7000/2", mode = "dedicated", connect_timeout = "250ms" }
-        admin = { address = "0.0.0.0:1", hosts = ["locks.example.org", "l"], token = "t0ken" }
+        admin = { address = "0.0.0.0:1", hosts = ["locks.example.org", "l"], token = "marked-secret-admin-token" }
         log = { level = "debug", format = "json" }
         records.prefix = "lw:"
         [[locks]]
@@ -163,7 +163,10 @@ fn everything_can_be_set() {
     assert_eq!(config.upstream.server.place, place("::1", 7000));
     assert_eq!(config.upstream.server.database, 2);
     assert_eq!(config.upstream.connect_timeout, Duration::from_millis(250));
-    assert_eq!(config.admin.token.as_ref().map(|token| token.reveal()), Some("t0ken"));
+    assert_eq!(
+        config.admin.token.as_ref().map(|token| token.reveal()),
+        Some("marked-secret-admin-token")
+    );
     assert_eq!(config.admin.hosts, ["locks.example.org", "l"]);
     assert_eq!((config.log.level, config.log.format), (Level::Debug, Format::Json));
     assert_eq!(config.records.prefix, "lw:");
@@ -194,7 +197,7 @@ fn everything_can_be_set() {
             }
         ]
     );
-    assert!(!format!("{config:?}").contains("t0ken") && !format!("{config:?}").contains("pw"));
+    assert!(!format!("{config:?}").contains("marked-secret-admin-token") && !format!("{config:?}").contains("pw"));
 }
 
 fn warnings(text: &str) -> Vec<String> {

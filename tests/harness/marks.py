@@ -1,7 +1,8 @@
 """The secrets that tests use. All begin with one word that stands nowhere else, so that a search through everything that
 was printed, logged, shown or served finds each of them.
 
-Whoever needs a token, a password or a value that lockward must never show takes it from here.
+Whoever needs a token, a password or a value that lockward must never show takes it from here; the tests in Rust and the
+wire scenarios spell theirs with the same word.
 """
 import re
 
