@@ -134,9 +134,10 @@ fn what_to_try(config: &Config, server: &EmbeddedServer) -> String {
          \u{20}   redis-cli {at} PING\n\
          \u{20}   redis-cli {at} SET lock:a 1 NX EX 30\n\
          \u{20}   redis-cli {at} LOCKWARD WHOAMI\n\
-         \u{20}   curl http://{}/metrics\n\
+         \u{20}   {program} top\n\
          \u{20}   {program} demo\n\
          \n\
+         and in a browser http://{}/ : who holds what and who waits, live (/metrics is there too).\n\
          The server itself, past lockward: redis-cli -s {}\n\
          Ctrl-C ends both.",
         config.listen.place,
