@@ -132,6 +132,8 @@ impl Shared {
         if closing == Closing::ByClient {
             self.observatory().gone(connection, ended);
         }
+        // The table says which holders are connected.
+        self.telling.changes.send_replace(());
         self.chores.notify_one();
     }
 
@@ -247,7 +249,10 @@ impl Shared {
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
         match notice {
             Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
-            Notice::Name(name) => self.clients.named(connection, &name),
+            Notice::Name(name) => {
+                self.clients.named(connection, &name);
+                self.telling.changes.send_replace(());
+            }
             Notice::ScriptsFlushed => {
                 let own = self.own.clone();
                 tokio::spawn(async move {

@@ -8,7 +8,7 @@ use lockward::event::{
     What,
 };
 use lockward::lock::chore::{Chore, Done, Task};
-use lockward::lock::keeper::{Closing, Failed, Keeper, Limits, Row, SortBy, Table, TableQuery, Warning};
+use lockward::lock::keeper::{Closing, Failed, Keeper, Limits, Reading, Row, SortBy, Table, TableQuery, Warning};
 use lockward::lock::owner::Bound;
 use lockward::lock::rule::Rule;
 use lockward::lock::search::Search;
@@ -376,6 +376,73 @@ fn a_reading_beyond_all_bounds_is_an_empty_one() {
         ..all()
     };
     assert_eq!(keys(&rig.keeper.table(rig.now(), &everything, &[])), ["lock:a"]);
+}
+
+/// So many leases, with keys in no order, and every tenth lock has a waiter.
+fn long_table(leases: usize) -> Rig {
+    let mut rig = Rig::new(&[rule()]);
+    for number in 0..leases {
+        let key = format!("lock:{:04}", number * 7919 % leases);
+        rig.grant(&key, "o", 1, 600_000);
+        if number % 10 == 0 {
+            rig.event(&key, "w", 2, Bound::Free, What::Contended);
+        }
+    }
+    rig
+}
+
+#[test]
+fn a_long_table_is_sorted_as_a_short_one() {
+    let rig = long_table(5000);
+    let query = |sort, descending, offset| TableQuery {
+        sort,
+        descending,
+        offset,
+        ..all()
+    };
+    let by_key = rig.keeper.table(rig.now(), &query(SortBy::Key, false, 4500), &[]);
+    let expected: Vec<String> = (4500..5000).map(|number| format!("lock:{number:04}")).collect();
+    assert_eq!((keys(&by_key), by_key.matched), (expected, 5000));
+    let down = rig.keeper.table(rig.now(), &query(SortBy::Key, true, 0), &[]);
+    assert_eq!(
+        (&*down.rows[0].key, &*down.rows[999].key),
+        (&b"lock:4999"[..], &b"lock:4000"[..])
+    );
+    for descending in [true, false] {
+        let by_waiters = rig.keeper.table(rig.now(), &query(SortBy::Waiters, descending, 0), &[]);
+        let waiting: usize = by_waiters.rows.iter().map(|row| row.waiting).sum();
+        assert_eq!(
+            (by_waiters.rows.len(), waiting),
+            (1000, if descending { 500 } else { 0 })
+        );
+        assert_eq!(by_waiters.rows[0].waiting, usize::from(descending));
+    }
+}
+
+#[test]
+fn the_keeper_goes_on_while_its_table_is_read() {
+    let mut rig = long_table(5000);
+    let query = TableQuery {
+        sort: SortBy::Key,
+        limit: 1000,
+        ..TableQuery::default()
+    };
+    let mut reading = Reading::new(rig.now(), query, Vec::new());
+    let mut pieces = 0;
+    while rig.keeper.read_on(&mut reading) {
+        for lock in [pieces, 100 + pieces, 990 + pieces] {
+            rig.release(&format!("lock:{lock:04}"), "o", 1, ReleaseOutcome::Released);
+        }
+        rig.grant(&format!("lock:0050:{pieces}"), "o", 1, 600_000);
+        pieces += 1;
+    }
+    assert!(pieces >= 5, "{pieces} pieces");
+    let keys = keys(&reading.into_table());
+    assert!(keys.is_sorted() && keys.len() > 900, "{} rows", keys.len());
+    assert!(
+        !keys.contains(&"lock:0990".to_owned()),
+        "it was gone before the rows were written"
+    );
 }
 
 /// What the keeper is told in the property test, and what a careless reader would remember of it.

@@ -43,6 +43,8 @@ enum Stage {
     ByAge,
     /// All leases from this one on.
     All(LeaseId),
+    /// Everything was offered: the best have to be put in order.
+    Offered,
     Rows(vec::IntoIter<LeaseId>),
     Over,
 }
@@ -77,6 +79,20 @@ impl Reading {
             stage: Stage::Begin,
             table: Table::default(),
         }
+    }
+
+    /// To be called between two pieces: does what needs no keeper, and may take its time if many rows are left out.
+    pub fn digest(&mut self) {
+        if matches!(self.stage, Stage::Offered) {
+            self.stage = self.sorted();
+        }
+    }
+
+    fn sorted(&mut self) -> Stage {
+        let selection = mem::replace(&mut self.selection, Selection::new(0));
+        let best = selection.into_sorted().into_iter().skip(self.query.offset);
+        let ids: Vec<LeaseId> = best.map(|(.., id)| id).collect();
+        Stage::Rows(ids.into_iter())
     }
 
     /// What was found so far: the answer, once there is nothing more to read.
@@ -164,12 +180,13 @@ impl Keeper {
             }
             Stage::ByAge => {
                 self.read_by_age(reading);
-                selected(reading)
+                Stage::Offered
             }
             Stage::All(from) => match self.read_all(reading, from) {
                 Some(next) => Stage::All(next),
-                None => selected(reading),
+                None => Stage::Offered,
             },
+            Stage::Offered => reading.sorted(),
             Stage::Rows(mut ids) => {
                 self.write_rows(reading, ids.by_ref().take(ROWS_AT_ONCE));
                 if ids.len() > 0 { Stage::Rows(ids) } else { Stage::Over }
@@ -275,12 +292,4 @@ fn choose(reading: &Reading) -> Stage {
     } else {
         Stage::All(0)
     }
-}
-
-/// Everything was offered: the best are known.
-fn selected(reading: &mut Reading) -> Stage {
-    let selection = mem::replace(&mut reading.selection, Selection::new(0));
-    let best = selection.into_sorted().into_iter().skip(reading.query.offset);
-    let ids: Vec<LeaseId> = best.map(|(.., id)| id).collect();
-    Stage::Rows(ids.into_iter())
 }

@@ -106,7 +106,9 @@ impl Keeper {
     /// The whole answer to a query at once, as [`Keeper::read_on`] gives it in pieces.
     pub fn table(&self, at: Time, query: &TableQuery, usual_hold_ms: &[Option<u64>]) -> Table {
         let mut reading = Reading::new(at, query.clone(), usual_hold_ms.to_vec());
-        while self.read_on(&mut reading) {}
+        while self.read_on(&mut reading) {
+            reading.digest();
+        }
         reading.into_table()
     }
 

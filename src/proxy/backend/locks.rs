@@ -31,6 +31,7 @@ pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, Stri
     // Locked anew for each piece, and left alone for a moment in between: whoever waits for a mutex would not get it
     // from somebody who takes it again at once, and lock commands of clients wait for this one.
     while shared.keeper().read_on(&mut reading) {
+        reading.digest();
         sleep(BETWEEN_PIECES);
     }
     let (table, dropped) = (reading.into_table(), shared.keeper().dropped());
