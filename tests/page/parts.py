@@ -1,7 +1,7 @@
 """Parts of the page that can be asked one by one: how times are written, what of a key is shown, where two were at work."""
 from browser import expect
 
-SPANS = {0: "0.0s", 449: "0.4s", 9940: "9.9s", 9960: "10s", 59900: "59s", 59960: "1m 00s", 185000: "3m 05s", 3599960: "1h 00m",
+SPANS = {0: "0.0s", 449: "0.4s", 9999: "9.9s", 10000: "10s", 59999: "59s", 60000: "1m 00s", 185000: "3m 05s", 3600000: "1h 00m",
          7440000: "2h 04m", 86400000: "1d 00h", 273600000: "3d 04h", -5: "0.0s"}
 
 

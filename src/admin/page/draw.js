@@ -91,10 +91,10 @@ export function owner(text) {
 /** A client: its name, or its address where the owner says the name already, and whether it is gone. */
 export function client(of) {
   const told = of.owner === `client-name=${of.client_name}` && of.client_address;
-  const words = (!told && of.client_name) || of.client_address || of.connection || "";
+  const gone = of.connected === false;
+  const words = (!told && of.client_name) || of.client_address || (gone ? "" : of.connection) || "";
   const all = [of.client_name, of.client_address, of.connection].filter(Boolean).map((text) => plain(text)).join(" · ");
-  return el("span", { class: "name", title: all }, name(words),
-    of.connected === false && el("span", { class: "gone", text: " closed" }));
+  return el("span", { class: "name", title: all }, words && name(words), gone && el("span", { class: "gone", text: words ? " closed" : "closed" }));
 }
 
 /** The address of a lock's page. */
@@ -124,11 +124,11 @@ export const clock = {
 
 const two = (number) => String(number).padStart(2, "0");
 
-/** A span of time: 0.4s, 42s, 3m 05s, 2h 04m, 3d 04h. */
+/** A span of time, never rounded up: 0.4s, 42s, 3m 05s, 2h 04m, 3d 04h. */
 export function span(ms) {
-  const seconds = Math.max(0, ms) / 1000;
-  if (seconds < 9.95) return `${seconds.toFixed(1)}s`;
-  const whole = Math.floor(seconds + 0.05);
+  const tenths = Math.floor(Math.max(0, ms) / 100);
+  if (tenths < 100) return `${(tenths / 10).toFixed(1)}s`;
+  const whole = Math.floor(tenths / 10);
   if (whole < 60) return `${whole}s`;
   if (whole < 3600) return `${Math.floor(whole / 60)}m ${two(whole % 60)}s`;
   if (whole < 86400) return `${Math.floor(whole / 3600)}h ${two(Math.floor(whole / 60) % 60)}m`;
