@@ -64,3 +64,15 @@ fn nor_when_replies_are_switched_off() {
     rig.server("+OK|");
     rig.heard("+OK|");
 }
+
+#[test]
+fn a_release_is_told_before_it_is_sent_unless_it_is_queued() {
+    let mut rig = Rig::new(Mode::Observe);
+    rig.sends(&["SETNX lock:a 1", "GET lock:a", "DEL lock:a", "UNLINK lock:b plain"]);
+    assert_eq!(rig.session.releasing.len(), 2);
+    assert!(rig.session.releasing.iter().all(|release| release.gives_up()));
+    rig.session.releasing.clear();
+    rig.server(":1|$1|1|:1|:0|");
+    rig.sends(&["MULTI", "DEL lock:a"]);
+    assert!(rig.session.releasing.is_empty(), "EXEC carries it out, if it does");
+}
