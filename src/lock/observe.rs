@@ -1,7 +1,9 @@
 //! Observe mode: follows the traffic of this proxy on locks under an observe rule and says what would have been
 //! refused. Writes nothing to the server and changes no reply; what others do past this proxy it does not see.
 
+mod doubt;
 mod follow;
+mod robbed;
 mod seen;
 mod tell;
 mod under_way;
@@ -17,6 +19,8 @@ use super::call::{Context, Request, Subject};
 use super::idiom::{self, Meaning};
 use super::model::Model;
 use super::rule::Rule;
+pub use doubt::Doubt;
+use robbed::Robbed;
 use seen::{Ask, ask};
 pub use seen::{Ttl, written_ttl};
 use under_way::UnderWay;
@@ -106,6 +110,7 @@ struct Followed {
     model: Model,
     rule: Option<RuleIndex>,
     under_way: UnderWay,
+    robbed: Robbed,
     /// Counts all commands; greater is later.
     touched: u64,
 }
@@ -116,6 +121,7 @@ pub struct Observatory {
     locks: HashMap<(u32, Bytes), Followed>,
     /// Connections that were granted a lease here: the others leave nothing behind.
     holders: HashSet<ConnectionId>,
+    doubts: Vec<Doubt>,
     touches: u64,
     /// The latest moment it heard of.
     now: Time,

@@ -198,6 +198,7 @@ async fn follow_server(shared: Arc<Shared>) {
     let mut state = shared.own.state();
     // Said once and not at each try.
     let mut said = String::new();
+    let mut was_up = false;
     loop {
         let (up, features) = {
             let seen = state.borrow_and_update();
@@ -219,6 +220,11 @@ async fn follow_server(shared: Arc<Shared>) {
             (seen.up, features(&seen))
         };
         shared.metrics.upstream_up(up);
+        if up && !was_up {
+            shared.keeper().reconnected(shared.now());
+            shared.chores.notify_one();
+        }
+        was_up = up;
         if shared.policy.load().features != features {
             shared.policy.rcu(|old| Arc::new(old.with(features)));
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
@@ -19,7 +20,7 @@ use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, To
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::chronicle::{self, Chronicle};
 use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
-use crate::lock::observe::{Observation, Observatory};
+use crate::lock::observe::{Doubt, Observation, Observatory};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
@@ -201,15 +202,17 @@ impl Shared {
     }
 
     /// Answers under observe rules: what would have been refused?
-    pub(super) fn observed(&self, seen: &mut Vec<Observed>) {
+    pub(super) fn observed(self: &Arc<Self>, seen: &mut Vec<Observed>) {
         let policy = self.policy.load();
         let mut events = Vec::new();
-        {
+        let doubts = {
             let mut observatory = self.observatory();
             for Observed { observation, reply } in seen.drain(..) {
                 observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
             }
-        }
+            observatory.take_doubts()
+        };
+        doubts.into_iter().for_each(|doubt| self.look(doubt));
         let mut events: Vec<_> = events
             .into_iter()
             .map(|event| Witnessed {
@@ -218,6 +221,21 @@ impl Shared {
             })
             .collect();
         self.witnessed(&mut events);
+    }
+
+    /// Looks whether a lock is still there that its owner's script may have given up. If nobody can look, its lease ends
+    /// in the table by its TTL or at the next grant.
+    fn look(self: &Arc<Self>, doubt: Doubt) {
+        let shared = Arc::clone(self);
+        tokio::spawn(async move {
+            let question = vec![Bytes::from_static(b"EXISTS"), doubt.key.clone()];
+            let answer = shared.own.command(Some(doubt.database), question).await;
+            if answer.is_ok_and(|answer| answer.as_ref() == b":0\r\n") {
+                let event = shared.observatory().gone_since(doubt, shared.now());
+                let bound = Bound::Free;
+                shared.witnessed(&mut event.map(|event| Witnessed { event, bound }).into_iter().collect());
+            }
+        });
     }
 
     /// An event of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows

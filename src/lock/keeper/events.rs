@@ -67,6 +67,7 @@ impl Keeper {
             renew_at: renews.then(|| renewal_after(event.at, grant.ttl_ms)),
             renewal_over: false,
             lost: false,
+            said_ended: false,
             leave_at: None,
             endless_look_at: event.at.plus_ms(ENDLESS_MS),
             pending: None,
@@ -162,9 +163,12 @@ impl Keeper {
         let Some(id) = self.current(&lock_of(event)) else {
             return;
         };
-        self.book.change(id, |lease| {
-            lease.foreign_tries += u64::from(lease.owner != event.owner);
-        });
+        let own = self.book.lease(id).is_some_and(|lease| lease.owner == event.owner);
+        if own {
+            // The lock is another's, says the server: this lease ended past this proxy.
+            return self.ask(id, event.at.plus_ms(SETTLE_MS));
+        }
+        self.book.change(id, |lease| lease.foreign_tries += 1);
     }
 
     /// In observe mode the server has done as it was told, whoever asked: a lease that enforce mode had kept is gone.

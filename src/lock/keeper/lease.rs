@@ -109,6 +109,9 @@ pub(super) struct Lease {
     pub(super) renewal_over: bool,
     /// A renewal found it lost; said once the server confirms it.
     pub(super) lost: bool,
+    /// Past its due time the server said that it has ended: believed when said again, since a grant that has replaced it
+    /// in the record may just be on its way to us, and tells more.
+    pub(super) said_ended: bool,
     /// When it is to be released because its owner is gone.
     pub(super) leave_at: Option<Time>,
     /// When it is looked at next, as long as it has no TTL.

@@ -274,6 +274,24 @@ impl Keeper {
         }
     }
 
+    /// The server was away: every lease that it can be asked about is looked at.
+    pub fn reconnected(&mut self, at: Time) {
+        let kept = self
+            .book
+            .leases()
+            .filter(|(_, lease)| lease.is_live() && !lease.is_observed());
+        for id in kept.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.ask(id, at);
+        }
+    }
+
+    /// Somebody saw that the lock is not as this proxy knows it: its lease is looked at.
+    pub fn doubt(&mut self, at: Time, database: u32, key: &Bytes) {
+        if let Some(id) = self.current(&(database, key.clone())) {
+            self.ask(id, at.plus_ms(lease::SETTLE_MS));
+        }
+    }
+
     /// What was left out because of a limit.
     pub fn dropped(&self) -> Dropped {
         Dropped {

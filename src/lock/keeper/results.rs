@@ -125,6 +125,7 @@ impl Keeper {
             lease.attempts = 0;
             lease.phase = Phase::Live;
             lease.lost = false;
+            lease.said_ended = false;
             if moved {
                 // Somebody extended it through another proxy. Of the full TTL only what is left can be seen.
                 lease.ttl_ms = ttl_ms.map(|left| left.max(lease.ttl_ms.unwrap_or(0)));
@@ -160,6 +161,15 @@ impl Keeper {
     /// The server says that the lease has ended.
     fn found_ended(&mut self, at: Time, id: LeaseId, expired: bool) {
         let Some(lease) = self.book.lease(id) else { return };
+        let may_have_run_out = !expired && !lease.said_ended && lease.is_past_due(at) && lease.is_held();
+        if may_have_run_out {
+            self.book.change(id, |lease| {
+                lease.pending = None;
+                lease.said_ended = true;
+                lease.phase = unsure(at.plus_ms(SETTLE_MS));
+            });
+            return;
+        }
         if lease.lost {
             self.outbox.push(lease.event(at, What::Renewal(Renewal::Lost)));
         }

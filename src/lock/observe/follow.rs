@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::event::{ConnectionId, Event, Owner, Time, Token, What};
 use crate::lock::call::Subject;
 use crate::lock::idiom::{Kind, Many};
-use crate::lock::model::{Caller, Lock, Model, NewExpiry, Outcome};
+use crate::lock::model::{Caller, Holder, Lock, Model, NewExpiry, Outcome, Standing};
 use crate::lock::rule::{Rule, Unmanaged};
 
+use super::doubt::Doubt;
 use super::seen::{Ask, Told, Ttl};
 use super::{Followed, Observation, Observatory, Reply, milliseconds};
 
@@ -32,7 +33,7 @@ pub(super) fn answered(
     at: Time,
     sink: &mut Vec<Event>,
 ) {
-    let mut source = None;
+    let (mut source, mut doubt) = (None, None);
     for subject in &observation.subjects {
         let Some(rule) = rules.get(usize::from(subject.rule.0)) else {
             continue;
@@ -59,7 +60,7 @@ pub(super) fn answered(
                 repairs,
             } => seen.extended(followed, ttl, conditional, repairs, reply, sink),
             Ask::Rename => seen.renamed(followed, &mut source, reply, sink),
-            Ask::Unknown => seen.unknown(&mut followed.model, reply),
+            Ask::Unknown => doubt = seen.unknown(followed, reply).or(doubt),
         }
         if followed
             .model
@@ -68,6 +69,7 @@ pub(super) fn answered(
         {
             observatory.note_holder(&observation.connection);
         }
+        observatory.doubts.extend(doubt.take());
     }
 }
 
@@ -134,7 +136,7 @@ impl Seen<'_> {
             return model.settle_early();
         }
         if let Some(earlier) = followed.under_way.carried_out(model.lease.as_ref()) {
-            return self.overtook(&earlier, model, sink);
+            return self.overtook(&earlier, followed, sink);
         }
         let due = model.lease.as_ref().and_then(|lease| lease.due);
         match due {
@@ -162,7 +164,7 @@ impl Seen<'_> {
     }
 
     /// The answer to another client's release comes later than this one, though the server carried it out before.
-    fn overtook(&self, earlier: &Observation, model: &mut Model, sink: &mut Vec<Event>) {
+    fn overtook(&self, earlier: &Observation, followed: &mut Followed, sink: &mut Vec<Event>) {
         let mut subjects = earlier.subjects.iter();
         if let Some(subject) = subjects.find(|subject| subject.key == self.subject.key) {
             let caller = Caller {
@@ -176,7 +178,7 @@ impl Seen<'_> {
                 caller,
                 ..*self
             };
-            seen.gone(model, sink);
+            seen.gone(followed, sink);
         }
     }
 
@@ -220,20 +222,28 @@ impl Seen<'_> {
             (Kind::Takeover, true) => self.was_free(followed, sink),
             (Kind::Overwrite, true) => {}
         }
-        self.write(&mut followed.model, kind, self.expiry(ttl), sink);
+        self.write(followed, kind, self.expiry(ttl), sink);
     }
 
     /// The value was written, whatever enforce mode had said.
-    fn write(&self, model: &mut Model, kind: Kind, expiry: NewExpiry, sink: &mut Vec<Event>) {
-        let outcome = model.write(kind, &self.caller, expiry, self.now);
-        let refused = matches!(outcome, Outcome::Refused(..));
-        self.tell(&outcome, model, sink);
-        if refused {
-            // It is the writer's from now on; nobody knows of a release that is owed for the lease before.
+    fn write(&self, followed: &mut Followed, kind: Kind, expiry: NewExpiry, sink: &mut Vec<Event>) {
+        let model = &mut followed.model;
+        let holder = model.holder().cloned();
+        let mut outcome = model.write(kind, &self.caller, expiry, self.now);
+        if let Outcome::Refused(..) = outcome {
+            self.tell(&outcome, model, sink);
+            // It is the writer's from now on, and the holder before him is still at work.
+            if let Some(holder) = holder {
+                followed.robbed.rob(holder, self.now);
+            }
             model.lock = None;
             model.settle_early();
-            model.write(kind, &self.caller, expiry, self.now);
+            outcome = model.write(kind, &self.caller, expiry, self.now);
         }
+        if let Outcome::Granted(granted) = &mut outcome {
+            granted.overlap |= followed.robbed.still_at_work(&self.caller, self.now);
+        }
+        self.tell(&outcome, model, sink);
     }
 
     fn many_written(&self, followed: &mut Followed, kind: Many, reply: Reply, sink: &mut Vec<Event>) {
@@ -247,10 +257,10 @@ impl Seen<'_> {
             (Many::Present, Reply::Integer(0)) => {}
             (Many::Acquire, _) => {
                 self.was_free(followed, sink);
-                self.write(&mut followed.model, Kind::Acquire, NewExpiry::Never, sink);
+                self.write(followed, Kind::Acquire, NewExpiry::Never, sink);
             }
             (Many::Overwrite | Many::Present, _) => {
-                self.write(&mut followed.model, Kind::Overwrite, NewExpiry::Never, sink);
+                self.write(followed, Kind::Overwrite, NewExpiry::Never, sink);
             }
         }
     }
@@ -267,12 +277,21 @@ impl Seen<'_> {
             Reply::Other if certain => self.was_there(&mut followed.model),
             _ => {}
         }
-        self.gone(&mut followed.model, sink);
+        self.gone(followed, sink);
     }
 
     /// The lock was given up.
-    fn gone(&self, model: &mut Model, sink: &mut Vec<Event>) {
+    fn gone(&self, followed: &mut Followed, sink: &mut Vec<Event>) {
+        let model = &mut followed.model;
+        let holder = model
+            .holder()
+            .filter(|_| model.standing() == Standing::Current)
+            .cloned();
         let outcome = model.release(&self.caller, self.now);
+        followed.robbed.release(&self.caller);
+        if let (Outcome::Release { refused: Some(_), .. }, Some(holder)) = (&outcome, holder) {
+            followed.robbed.rob(holder, self.now);
+        }
         self.tell(&outcome, model, sink);
         model.lock = None;
         model.settle_early();
@@ -303,6 +322,8 @@ impl Seen<'_> {
             if let Some(lease) = model.lease.as_mut() {
                 lease.due = expiry;
             }
+            // The server has done it all the same.
+            self.tell(&Outcome::Extended(false), model, sink);
         }
     }
 
@@ -324,18 +345,28 @@ impl Seen<'_> {
                     (false, _) => {}
                 }
             }
-            Some(expiry) if done => self.write(&mut followed.model, Kind::Overwrite, *expiry, sink),
+            Some(expiry) if done => self.write(followed, Kind::Overwrite, *expiry, sink),
             Some(_) => {}
         }
     }
 
     /// A script or a compare command, which is taken at its word: what is its owner's may have been given up by it.
-    fn unknown(&self, model: &mut Model, reply: Reply) {
-        let own = model
-            .holder()
-            .is_some_and(|holder| holder.owner == self.caller.owner || holder.connection == self.caller.connection);
-        if own && reply != Reply::Error {
-            model.owe_nothing();
+    fn unknown(&self, followed: &mut Followed, reply: Reply) -> Option<Doubt> {
+        if reply != Reply::Error {
+            followed.robbed.release(&self.caller);
         }
+        let model = &mut followed.model;
+        let own = |holder: &&Holder| holder.owner == self.caller.owner || holder.connection == self.caller.connection;
+        let holder = model.holder().filter(own).filter(|_| reply != Reply::Error)?;
+        let doubt = Doubt {
+            database: self.observation.database,
+            key: self.subject.key.clone(),
+            rule: self.subject.rule,
+            owner: holder.owner.clone(),
+            connection: holder.connection.clone(),
+            acquired_at: holder.acquired_at,
+        };
+        model.owe_nothing();
+        Some(doubt)
     }
 }

@@ -131,10 +131,10 @@ fn the_founding_bug_is_seen() {
     let said = scene.does(10, "DEL lock:a", Reply::Integer(1));
     assert_eq!(outcome(&said), Some(ReleaseOutcome::Late));
     assert!(refused(&said, Operation::Release, RefusalReason::Late), "{said:?}");
-    // The server did remove it: the next one is granted, nothing is owed.
+    // The server did remove it: the next one is granted, beside the one who was robbed of it.
     let said = scene.does(30, "SET lock:a 1 NX PX 30000", Reply::Status);
     assert!(
-        matches!(said.as_slice(), [What::Granted(grant)] if !grant.overlap),
+        matches!(said.as_slice(), [What::Granted(grant)] if grant.overlap),
         "{said:?}"
     );
     let said = scene.does(20, "EXPIRE lock:a 600", Reply::Integer(1));
@@ -338,4 +338,109 @@ fn what_a_script_may_have_given_up_does_not_expire_owed() {
     assert!(said.is_empty(), "{said:?}");
     scene.now_ms = 210;
     assert_eq!(ran_out(&mut scene), What::Ended);
+}
+
+/// The overlap flags of the grants among these.
+fn overlaps(whats: &[What]) -> Vec<bool> {
+    let granted = |what: &What| match what {
+        What::Granted(grant) => Some(grant.overlap),
+        _ => None,
+    };
+    whats.iter().filter_map(granted).collect()
+}
+
+#[test]
+fn whoever_was_robbed_of_his_lock_is_still_at_work() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 100", Reply::Status);
+    scene.now_ms = 150;
+    // B's grant beside A, who overran.
+    assert_eq!(
+        overlaps(&scene.does(20, "SET lock:a 1 NX PX 5000", Reply::Status)),
+        [true]
+    );
+    scene.now_ms = 200;
+    // A's late release removes B's lock, and C walks in beside B; D, who comes after B is done, does not.
+    scene.does(10, "DEL lock:a", Reply::Integer(1));
+    assert_eq!(
+        overlaps(&scene.does(30, "SET lock:a 1 NX PX 5000", Reply::Status)),
+        [true]
+    );
+    scene.does(30, "DEL lock:a", Reply::Integer(1));
+    assert_eq!(
+        overlaps(&scene.does(40, "SET lock:a 1 NX PX 5000", Reply::Status)),
+        [false],
+        "said once"
+    );
+    scene.does(40, "DEL lock:a", Reply::Integer(1));
+    scene.does(20, "DEL lock:a", Reply::Integer(0));
+    assert_eq!(
+        overlaps(&scene.does(50, "SET lock:a 1 NX PX 5000", Reply::Status)),
+        [false]
+    );
+}
+
+#[test]
+fn what_the_server_does_for_a_stranger_is_told() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 700", Reply::Status);
+    let said = scene.does(20, "EXPIRE lock:a 50", Reply::Integer(1));
+    assert!(
+        matches!(
+            said.as_slice(),
+            [
+                What::Refused(_),
+                What::Extended {
+                    ttl_ms: Some(50_000),
+                    ..
+                }
+            ]
+        ),
+        "{said:?}"
+    );
+    // Somebody else's value stands there now, and its writer holds the lock beside the holder before him.
+    let said = scene.does(30, "SET lock:a x PX 3000", Reply::Status);
+    assert!(
+        matches!(said.as_slice(), [What::Refused(_), What::Granted(_)]),
+        "{said:?}"
+    );
+    assert_eq!(overlaps(&said), [true]);
+    let said = scene.does(30, "DEL lock:a", Reply::Integer(1));
+    assert!(
+        matches!(said.as_slice(), [What::Release(release)] if release.outcome == ReleaseOutcome::Released),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_lock_that_is_gone_behind_its_owners_script_was_given_up_by_it() {
+    let mut scene = Scene::default();
+    scene.does(10, "SET lock:a 1 NX PX 5000", Reply::Status);
+    let script = Arc::new(Observation {
+        database: 0,
+        connection: connection(10),
+        subjects: vec![Subject {
+            argument: 3,
+            key: Bytes::from_static(b"lock:a"),
+            rule: RuleIndex(0),
+            owner: "address=10.0.0.1".into(),
+            token: Token(Uuid::nil()),
+        }],
+        ask: Ask::Unknown,
+        alone: true,
+    });
+    scene.now_ms = 300;
+    scene.hears(&script, Reply::Integer(1));
+    let [doubt] = scene.observatory.take_doubts().try_into().expect("one lease in doubt");
+    let event = scene
+        .observatory
+        .gone_since(doubt.clone(), Time(310_000))
+        .expect("it is gone");
+    let release = |what: &What| matches!(what, What::Release(release) if release.outcome == ReleaseOutcome::SelfChecked && release.held_ms == Some(310));
+    assert!(release(&event.what), "{event:?}");
+    assert!(scene.observatory.gone_since(doubt.clone(), Time(311_000)).is_none());
+    // The next lease is not in doubt.
+    scene.now_ms = 400;
+    scene.does(10, "SET lock:a 1 NX PX 5000", Reply::Status);
+    assert!(scene.observatory.gone_since(doubt, Time(410_000)).is_none());
 }

@@ -68,16 +68,17 @@ impl Backend for Admin {
     fn inspect(&self, database: u32, key: Bytes) -> Answer<Seen> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            match shared
-                .own
-                .chore(Chore {
-                    database,
-                    key,
-                    task: Task::Inspect,
-                })
-                .await
-            {
-                Ok(Done::Seen(seen)) => Ok(seen),
+            let task = Task::Inspect;
+            let chore = Chore {
+                database,
+                key: key.clone(),
+                task,
+            };
+            match shared.own.chore(chore).await {
+                Ok(Done::Seen(seen)) => {
+                    compare(&shared, database, &key, &seen);
+                    Ok(seen)
+                }
                 Ok(other) => Err(format!("unexpected answer {other:?}")),
                 Err(error) => Err(error.to_string()),
             }
@@ -108,6 +109,9 @@ impl Backend for Admin {
                     _ => None,
                 };
                 forced(&shared, database, key, owner.as_deref(), held_ms);
+            } else {
+                shared.keeper().doubt(shared.now(), database, &key);
+                shared.chores.notify_one();
             }
             Ok(done)
         })
@@ -139,6 +143,17 @@ impl Backend for Admin {
 
     fn changes(&self) -> watch::Receiver<()> {
         self.shared.telling.changes.subscribe()
+    }
+}
+
+/// If the server knows no lock, or another holder than this proxy, the lease known here is looked at. (Under an observe rule
+/// there is no record that could name a holder.)
+fn compare(shared: &Shared, database: u32, key: &Bytes, seen: &Seen) {
+    let known = shared.keeper().holder(database, key);
+    let other = known.is_some() && seen.owner.is_some() && known.as_deref() != seen.owner.as_deref();
+    if other || !seen.exists {
+        shared.keeper().doubt(shared.now(), database, key);
+        shared.chores.notify_one();
     }
 }
 
