@@ -25,7 +25,7 @@ fn a_lease_extended_past_this_proxy_is_looked_at_again_later() {
     rig.run_with(3000, |_| Ok(Done::Live { ttl_ms: Some(5000) }));
     assert_eq!(rig.take(), ["1050 check lock:a"]);
     rig.run_with(10_000, |_| Ok(Done::Ended));
-    assert_eq!(rig.take(), ["6100 check lock:a", "6100 ended lock:a"]);
+    assert_eq!(rig.take(), ["6100 check lock:a", "6200 check lock:a", "6200 ended lock:a"]);
     assert!(rig.keeper.is_empty());
 }
 
