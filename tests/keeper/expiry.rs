@@ -25,7 +25,10 @@ fn a_lease_extended_past_this_proxy_is_looked_at_again_later() {
     rig.run_with(3000, |_| Ok(Done::Live { ttl_ms: Some(5000) }));
     assert_eq!(rig.take(), ["1050 check lock:a"]);
     rig.run_with(10_000, |_| Ok(Done::Ended));
-    assert_eq!(rig.take(), ["6100 check lock:a", "6200 check lock:a", "6200 ended lock:a"]);
+    assert_eq!(
+        rig.take(),
+        ["6100 check lock:a", "6200 check lock:a", "6200 ended lock:a"]
+    );
     assert!(rig.keeper.is_empty());
 }
 
@@ -144,4 +147,39 @@ fn observed_leases_end_by_their_ttl_without_any_chore() {
     rig.run(20_000);
     assert_eq!(rig.take(), ["1050 expired lock:a 1000"]);
     assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
+}
+
+#[test]
+fn an_end_that_a_grant_explains_is_an_expiry() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 1000);
+    // The next grant has replaced the lease in the record already; its own word is still on the way.
+    rig.run_with(1100, |_| Ok(Done::Ended));
+    assert_eq!(rig.take(), ["1050 check lock:a"]);
+    rig.event("lock:a", "o", 1, Bound::Free, What::Expired { held_ms: None });
+    rig.grant("lock:a", "p", 2, 60_000);
+    rig.run(5000);
+    assert_eq!(rig.count("expired"), 1);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
+}
+
+#[test]
+fn what_others_saw_of_a_lock_is_a_reason_to_look() {
+    for doubt in [
+        "its owner is a stranger",
+        "an operator saw no lock",
+        "the server was away",
+    ] {
+        let mut rig = Rig::new(&[rule()]);
+        rig.grant("lock:a", "o", 1, None);
+        rig.run(1000);
+        match doubt {
+            "its owner is a stranger" => rig.release("lock:a", "o", 2, ReleaseOutcome::Foreign),
+            "an operator saw no lock" => rig.keeper.doubt(rig.now(), 0, &b"lock:a"[..].into()),
+            _ => rig.keeper.reconnected(rig.now()),
+        }
+        rig.run_with(2000, |_| Ok(Done::Ended));
+        assert!(rig.keeper.is_empty(), "{doubt}");
+        assert_eq!(rig.count("ended"), 1, "{doubt}");
+    }
 }
