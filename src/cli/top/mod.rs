@@ -257,3 +257,85 @@ async fn answer(looking: &mut Option<Looking>) -> Result<LockDetail, String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::admin::api::LockList;
+
+    /// Tells each stream that comes, forever, which of all it is: as the total of its tables.
+    async fn counting() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens").to_string();
+        tokio::spawn(async move {
+            for total in 1.. {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                tokio::spawn(async move {
+                    let table = LockList {
+                        total,
+                        ..LockList::default()
+                    };
+                    let snapshot = Snapshot {
+                        table,
+                        ..Snapshot::default()
+                    };
+                    let data = serde_json::to_string(&snapshot).expect("JSON");
+                    let mut text = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n".to_owned();
+                    let _ = stream.read(&mut [0; 4096]).await;
+                    while stream.write_all(text.as_bytes()).await.is_ok() {
+                        text = format!("event: snapshot\ndata: {data}\n\n");
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn nothing_is_told_of_an_earlier_query() {
+        let client = Client::new(&counting().await);
+        let mut listening = Listening::begin(&client, &LocksQuery::default(), None);
+        for query in 1..4 {
+            // As many as are held for a slow screen.
+            while listening.told.len() < 4 {
+                tokio::task::yield_now().await;
+            }
+            match listening.told.recv().await {
+                Some(News::Table(snapshot)) => assert_eq!(snapshot.table.total, query),
+                Some(News::Trouble(text)) => panic!("{text}"),
+                None => panic!("nothing is told"),
+            }
+            listening = Listening::begin(&client, &LocksQuery::default(), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_that_is_replaced_is_asked_no_longer() {
+        // It never answers.
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let client = Client::new(&silent.local_addr().expect("it listens").to_string());
+        let mut view = View::new(client.address(), LocksQuery::default());
+        assert!(Looking::begin(&client, &view).is_none());
+        let detail = |key: &str| state::Detail {
+            database: 0,
+            key_encoded: key.to_owned(),
+            found: None,
+            scrolled: 0,
+        };
+        view.front = Front::Detail(Box::new(detail("a")));
+        let mut looking = Looking::begin(&client, &view);
+        let first = looking.as_ref().map(|looking| looking.task.0.abort_handle());
+        let first = first.expect("a lock is looked at");
+        let (_stream, _) = silent.accept().await.expect("it is asked");
+        assert!(!first.is_finished());
+        view.front = Front::Detail(Box::new(detail("b")));
+        looking = Looking::begin(&client, &view).or(looking);
+        while !first.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        assert!(looking.is_some_and(|looking| looking.key_encoded == "b" && !looking.task.0.is_finished()));
+    }
+}
