@@ -30,8 +30,8 @@ pub(super) struct Locks {
     /// At most so many rows.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    /// A table for people, the API's JSON, or CSV. Keys in CSV are escaped and quoted, but not changed for spreadsheets,
-    /// which may take one that begins with = + - or @ for a formula: import the column as text.
+    /// A table for people, the API's JSON, or CSV. In CSV a name that begins with = + - or @ has a ' before it, or a
+    /// spreadsheet would take it for a formula; key_encoded is always exact.
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -244,14 +244,23 @@ const CSV_HEAD: [&str; 21] = [
     "warnings",
 ];
 
+/// A cell that no spreadsheet takes for a formula: clients choose their keys and names.
+fn no_formula(mut cell: String) -> String {
+    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        cell.insert(0, '\'');
+    }
+    cell
+}
+
 fn csv_row(lock: &Lock) -> [String; CSV_HEAD.len()] {
-    use super::shown::shown_text as shown;
+    use super::shown::shown_text;
+    let shown = |text: &str| no_formula(shown_text(text));
     let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
     let words: Vec<&str> = lock.warnings.iter().map(|warning| word(warning.kind)).collect();
     [
         lock.database.to_string(),
-        key(&lock.key, &lock.key_encoded),
-        shown(&lock.key_encoded),
+        no_formula(key(&lock.key, &lock.key_encoded)),
+        shown_text(&lock.key_encoded),
         shown(&lock.rule),
         shown(&lock.mode),
         shown(&lock.owner),
@@ -314,11 +323,36 @@ mod tests {
         };
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], CSV_HEAD.join(","));
-        assert!(lines[1].starts_with("0,=1+1,%3D1%2B1,jobs,enforce,"), "{text}");
+        assert!(lines[1].starts_with("0,'=1+1,%3D1%2B1,jobs,enforce,"), "{text}");
         assert!(
             lines[2].starts_with("0,\"a,\"\"b\"\"\\n\",a%2C%22b%22%0A,jobs,"),
             "{text}"
         );
         assert_eq!(lines.len(), 3, "{text}");
+    }
+
+    #[test]
+    fn no_name_that_a_client_chooses_is_a_formula_in_a_spreadsheet() {
+        for begin in ["=", "+", "-", "@", "\t=", "\r="] {
+            let text = format!("{begin}HYPERLINK(1)");
+            let lock = Lock {
+                key: text.clone(),
+                key_encoded: crate::admin::client::key_encoded(text.as_bytes()),
+                rule: text.clone(),
+                owner: text.clone(),
+                connection: text.clone(),
+                client_name: Some(text.clone()),
+                client_address: Some(text.clone()),
+                ..Lock::default()
+            };
+            let row = csv_row(&lock);
+            let exact = CSV_HEAD.iter().position(|name| *name == "key_encoded");
+            for (place, cell) in row.iter().enumerate() {
+                let harmless = !cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+                assert!(harmless || Some(place) == exact, "{begin:?}: {cell}");
+            }
+            assert_eq!(row[2], lock.key_encoded);
+        }
+        assert_eq!(no_formula("lock:a=1".to_owned()), "lock:a=1");
     }
 }

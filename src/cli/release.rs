@@ -9,7 +9,7 @@ use clap::Args;
 use super::shown::{shown, span};
 use super::target::{Target, Token};
 use super::{complain, runtime, say};
-use crate::admin::client::{self, Released};
+use crate::admin::client::{self, ClientError, Released};
 
 /// Release a lock by force.
 #[derive(Args)]
@@ -44,8 +44,21 @@ impl Release {
                 "{name}: there is no such lock in database {}",
                 self.db
             ))),
-            Err(error) => Err(failed(&format!("{name} was not released: {error}"))),
+            Err(error) if surely_not(&error) => Err(failed(&format!("{name} was not released: {error}"))),
+            Err(error) => Err(failed(&format!(
+                "it is not known whether {name} was released, look at it with `lockward locks`: {error}"
+            ))),
         }
+    }
+}
+
+/// Whether nothing can have been released. A release goes on in lockward when its caller is gone, so that an answer which
+/// does not come, or tells of trouble on the way to the server, leaves it open.
+fn surely_not(error: &ClientError) -> bool {
+    match error {
+        ClientError::Connect { .. } | ClientError::Unsendable(_) => true,
+        ClientError::Refused { status, .. } => matches!(status, 400 | 401 | 403 | 404),
+        ClientError::Timeout { .. } | ClientError::Foreign { .. } | ClientError::Gone { .. } => false,
     }
 }
 

@@ -64,6 +64,33 @@ fn somebody_else_listens() {
     }
 }
 
+/// A release goes on in lockward whether or not its answer comes through.
+#[test]
+fn a_release_says_not_only_where_that_is_sure() {
+    let answers = |status: u16| {
+        let body = "{\"error\": \"the words\"}";
+        format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let said = |address: &str| {
+        let ran = run(&["release", "lock:a", "--token", "t", "--admin", address]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+        ran.err
+    };
+    for status in [400, 401, 403, 404] {
+        let err = said(&answering(&answers(status)));
+        assert!(
+            err.contains("lock:a was not released") && err.contains("the words"),
+            "{err}"
+        );
+    }
+    let err = said(&format!("127.0.0.1:{}", free_port()));
+    assert!(err.contains("lock:a was not released"), "{err}");
+    for answer in [answers(500), answers(502), answers(504), String::new()] {
+        let err = said(&answering(&answer));
+        assert!(err.contains("it is not known whether lock:a was released"), "{err}");
+    }
+}
+
 #[test]
 fn a_stream_that_says_strange_things() {
     let address = answering(

@@ -124,6 +124,90 @@ def test_release_by_force_of_what_is_gone_says_so(browser, world):
         page.until("that it is free", lambda: "nothing to release any more" in page.text("dialog .said"))
 
 
+def test_release_by_force_says_not_only_where_that_is_sure(browser, world):
+    with world.proxy() as proxy, browser.page(proxy, allowed=["with a status of", "ERR_"]) as page:
+        named(proxy, "crashed").ask("SET", "lock:stuck", "1", "NX")
+        answers = []
+
+        def answer(route):
+            if route.request.method != "DELETE":
+                route.continue_()
+            elif answers[-1] is None:
+                route.abort()
+            else:
+                route.fulfill(status=answers[-1], content_type="application/json", body='{"error": "the words"}')
+
+        page.tab.route("**/api/v1/locks/**", answer)
+        page.open("#/lock/0/lock:stuck")
+        for status in (500, 502, 504, 400, None):
+            answers.append(status)
+            dialog(page, marks.ADMIN_TOKEN)
+            known = status == 400
+            page.until("what came of it with %s" % status, lambda: ("does not understand this: the words" if known else
+                       "lockward cannot be reached" if status is None else "the words") in page.text("dialog .said"))
+            said = page.text("dialog .said")
+            expect(("not known whether" in said) != known and "was not released" not in said, status, said)
+            page.tab.keyboard.press("Escape")
+            page.until("that it is closed", lambda: not page.count("dialog[open]"))
+
+
+def test_an_answer_that_does_not_come_is_not_an_address_that_is_away(browser, world):
+    with world.proxy() as proxy, browser.page(proxy, allowed=["ERR_"]) as page:
+        page.open().live()
+        held = []
+        page.tab.route("**/api/v1/slow", lambda route: held.append(route))
+        said = page.js("""async () => {
+          const { ask } = await import("/live.js");
+          const aborted = new AbortController();
+          setTimeout(() => aborted.abort(), 100);
+          const both = [AbortSignal.timeout(100), aborted.signal].map((signal) => ask("api/v1/slow", { signal }).catch((error) => error.message));
+          return Promise.all(both);
+        }""")
+        expect(said == ["there was no answer in time"] * 2 and len(held) == 2, said)
+        for route in held:
+            route.abort()
+
+
+def test_the_stream_of_a_lock_page_is_tried_again_and_back_at_once(browser, world):
+    with world.proxy() as proxy, browser.page(proxy, allowed=["ERR_"]) as page:
+        page.open("#/lock/0/lock:followed").live()
+        tried = lambda: sum("/api/v1/events" in url for url in page.requests)
+        before = tried()
+        proxy.kill()
+        page.until("the words", lambda: "disconnected, trying again" in page.text("#link-words"))
+        # After 1, 2 and 4 seconds, while a question for the lock fails each second.
+        page.until("the third try", lambda: tried() >= before + 3, 20)
+        page.until("a countdown", lambda: "in" in page.text("#link-wait"))
+        proxy.start()
+        begun = time.monotonic()
+        page.until("live again", lambda: page.text("#link-words") == "live")
+        took = time.monotonic() - begun
+        # The next try by itself would be 8 seconds after the third.
+        expect(took < 4, "live again only after %.1f s" % took)
+        return "live %.1f s after the start" % took
+
+
+def test_what_is_opened_while_paused_shows_its_first_answer(browser, world):
+    with world.proxy() as proxy, browser.page(proxy) as page:
+        client = named(proxy, "worker-1")
+        client.ask("SET", "lock:first", "1", "NX", "EX", "60")
+        page.open().live()
+        page.until("the row", lambda: page.keys() == ["lock:first"])
+        page.tab.keyboard.press("p")
+        page.tab.locator("nav a[data-view=rules]").click()
+        page.until("the rules", lambda: page.count("article.card") == 1 and page.text("[data-figure=held] dd") == "1")
+        page.tab.locator("nav a[data-view=locks]").click()
+        page.tab.locator("a.key").click()
+        page.until("the lock", lambda: page.text("h1") == "lock:first" and "worker-1" in page.text(".holder"))
+        client.ask("DEL", "lock:first")
+        before = page.text(".holder")
+        page.tab.wait_for_timeout(1500)
+        expect(page.text(".holder") == before, "the lock moves while it is paused")
+        expect("paused since" in page.text("#link-words"), page.text("#link-words"))
+        page.tab.keyboard.press("p")
+        page.until("its end", lambda: "Nobody holds it" in page.text(".holder"))
+
+
 def test_release_by_force_where_no_token_is_configured(browser, world):
     with world.proxy(token="") as proxy, browser.page(proxy, allowed=["403"]) as page:
         client = named(proxy, "crashed")

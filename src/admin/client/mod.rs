@@ -28,7 +28,7 @@ pub use release::{Released, release};
 pub use sse::{Message, Reader, TooLong};
 pub use stream::Stream;
 
-use super::api::{LockDetail, LockList, LocksQuery, RuleView, Suggestions};
+use super::api::{LockDetail, LockList, LocksQuery, Suggestions};
 use super::encoding::{decode, encode};
 use super::routes::LOCKS;
 
@@ -130,14 +130,6 @@ impl Client {
     /// See [`ClientError`].
     pub async fn lock(&self, key_encoded: &str, database: u32) -> Result<LockDetail, ClientError> {
         self.get(&format!("{LOCKS}{key_encoded}?db={database}")).await
-    }
-
-    /// All rules with their figures.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn rules(&self) -> Result<Vec<RuleView>, ClientError> {
-        self.get("/api/v1/rules").await
     }
 
     /// Advice.

@@ -1,6 +1,6 @@
 //! Reads server-sent events (WHATWG HTML, section 9.2.6) out of bytes that come in any pieces: lines ended by CR LF, LF
 //! or CR, comments, several `data` lines, a byte order mark. Bounded: a message or line beyond the limit is an error.
-//! Reconnects nothing.
+//! Reconnects nothing, so it passes over `retry`.
 
 use std::collections::VecDeque;
 
@@ -37,8 +37,6 @@ pub struct Reader {
     id: Vec<u8>,
     event: Vec<u8>,
     data: Vec<u8>,
-    /// What the stream asks listeners to wait before they come again, in milliseconds.
-    retry_ms: Option<u64>,
 }
 
 impl Default for Reader {
@@ -58,13 +56,7 @@ impl Reader {
             id: Vec::new(),
             event: Vec::new(),
             data: Vec::new(),
-            retry_ms: None,
         }
-    }
-
-    /// How long the stream asks to wait before a reconnect, in milliseconds, if it did.
-    pub fn retry_ms(&self) -> Option<u64> {
-        self.retry_ms
     }
 
     /// Takes the next bytes and appends the messages that they complete.
@@ -129,10 +121,6 @@ impl Reader {
                 self.data.push(b'\n');
             }
             b"id" if !value.contains(&0) => self.id = value.to_vec(),
-            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
-                let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                self.retry_ms = number.or(self.retry_ms);
-            }
             _ => {}
         }
     }
@@ -213,19 +201,7 @@ mod tests {
         );
         assert_eq!(read(&[b"data: a\r", b"\n\r", b"\n"]), [message("", "message", "a")]);
         assert_eq!(read(&[b"data: a\n"]), []);
-    }
-
-    #[test]
-    fn retry_takes_digits_only() {
-        let (mut reader, mut sink) = (Reader::default(), VecDeque::new());
-        for (line, expected) in [
-            ("retry: 3x\n", None),
-            ("retry: 250\n", Some(250)),
-            ("retry:\n", Some(250)),
-        ] {
-            reader.read(line.as_bytes(), &mut sink).expect("short");
-            assert_eq!(reader.retry_ms(), expected);
-        }
+        assert_eq!(read(&[b"retry: 250\ndata: a\n\n"]), [message("", "message", "a")]);
     }
 
     #[test]

@@ -15,7 +15,9 @@ export async function ask(path, options = {}, dated = null) {
   try {
     answer = await fetch(path, { cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer", ...options });
   } catch (error) {
-    throw new Error(error.name === "AbortError" ? "there was no answer in time" : "lockward cannot be reached");
+    // What `AbortSignal.timeout` ends has the one name, what is ended by hand the other.
+    const late = error.name === "TimeoutError" || error.name === "AbortError";
+    throw new Error(late ? "there was no answer in time" : "lockward cannot be reached");
   }
   const date = Date.parse(answer.headers.get("date"));
   if (date) dated?.(date);
@@ -104,15 +106,21 @@ export class Line {
     if (this.wanted.chatty) this.silence = setTimeout(() => this.broken(this.source), LONGEST_SILENCE_MS);
   }
 
-  /** The stream broke, or somebody else found out that nobody answers. */
+  /** The stream broke, or somebody else found out that nobody answers. Without a stream it is known already, and the
+   *  next try has its time. */
   broken(source = this.source) {
-    if (source !== this.source || this.paused) return;
+    if (source === null || source !== this.source || this.paused) return;
     this.close();
     const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.failures);
     this.failures += 1;
     this.changed("lost", wait);
     this.retry = setTimeout(() => this.open(), wait);
     this.why();
+  }
+
+  /** Somebody else has an answer again, so the next try need not wait. */
+  answered() {
+    if (!this.source) this.open();
   }
 
   /** A browser does not tell why a stream failed: the same question, asked once, does. */

@@ -210,6 +210,7 @@ export function page(main, frame, parts) {
   let asking = false;
   let again = false;
   let left = false;
+  let away = false;
   let askedAt = 0;
 
   const title = el("h1", { class: "lock-name" });
@@ -249,6 +250,9 @@ export function page(main, frame, parts) {
     dialog.refresh();
   }
 
+  /** Whether nothing may be shown: what is opened while paused shows its first answer. */
+  const still = () => left || (frame.isPaused() && detail !== null);
+
   function tick() {
     const now = clock.now();
     holding.tick(now);
@@ -274,14 +278,20 @@ export function page(main, frame, parts) {
     let wait = document.hidden ? 5 * EVERY_MS : EVERY_MS;
     try {
       const next = await ask(address(), { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) }, (date) => { answered = date; });
-      if (left || frame.isPaused()) return;
+      if (still()) return;
       clock.set(readAt(next, answered));
+      if (frame.isPaused()) clock.freeze();
       show(next);
+      if (away) frame.line.answered();
+      away = false;
     } catch (error) {
-      if (left || frame.isPaused()) return;
+      if (still()) return;
       say(trouble, error.status === 404 ? `This is no lock here: ${plain(error.message)}.` : `It could not be read: ${plain(error.message)}.`);
       trouble.hidden = false;
-      if (!error.status) frame.line.broken();
+      if (!error.status) {
+        away = true;
+        frame.line.broken();
+      }
       if (error.status === 404) wait = 10 * EVERY_MS;
     } finally {
       asking = false;

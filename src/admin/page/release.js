@@ -1,11 +1,12 @@
-// The dialog that releases a lock by force: what will happen, why, and the token. The token stays in this page's memory,
-// until the page is closed or lockward refuses it.
+// The dialog that releases a lock by force: what will happen, why, and the token. The token stays in this page's memory
+// until the page is closed or loaded again, the token is refused, or the reader has it forgotten.
 
 import { clock, counted, el, name, owner, plain, say, span } from "./draw.js";
 import { ask } from "./live.js";
 
 let token = "";
 
+/** What surely released nothing. A release goes on in lockward when its caller is gone: anything else leaves it open. */
 const REFUSALS = {
   400: (said) => `lockward does not understand this: ${said}`,
   401: () => "This is not the admin token. Nothing was released.",
@@ -79,7 +80,8 @@ export function releaser(detail, address, done) {
       said.className = "said grave";
       if (error.status === 401) token = "";
       if (error.status === 401) secret.select();
-      say(said, REFUSALS[error.status]?.(plain(error.message)) ?? `It was not released: ${plain(error.message)}.`);
+      say(said, REFUSALS[error.status]?.(plain(error.message)) 
+        ?? `It is not known whether it was released: ${plain(error.message)}. Close this and look at the lock.`);
     }
     go.disabled = false;
     done();

@@ -3,6 +3,7 @@
 
 import { chart } from "./charts.js";
 import { count, counted, el, measured, memo, mode, name, plain, span, sum } from "./draw.js";
+import { ask } from "./live.js";
 import { figures } from "./locks.js";
 
 const SERIES = ["granted", "contended", "refused", "would_refuse"];
@@ -89,11 +90,14 @@ export function rules(main, frame) {
   const grid = el("div", { class: "cards" });
   const note = el("p", { class: "empty", text: "Reading the rules …" });
   const known = new Map();
+  let heard = false;
+  let left = false;
   main.append(el("h1", { class: "unseen-caption", text: "Rules" }), summary.node, all, grid, note);
   all.hidden = true;
   const drawWhole = memo(whole, charts);
 
   function hear(snapshot) {
+    heard = true;
     summary.show(snapshot);
     const list = snapshot.rules;
     // Rules have a place, and two may have one name.
@@ -116,6 +120,17 @@ export function rules(main, frame) {
     frame.title(counted(list.length, "rule"));
   }
 
+  /** Opened while paused: the rules as they are now, once. */
+  async function once() {
+    try {
+      const [table, list] = await Promise.all([ask("api/v1/locks?limit=1"), ask("api/v1/rules")]);
+      if (!heard && !left) hear({ table, rules: list });
+    } catch (error) {
+      if (!heard && !left) note.textContent = `The rules could not be read: ${plain(error.message)}.`;
+    }
+  }
+
   frame.watch(hear);
-  return {};
+  if (frame.isPaused()) once();
+  return { leave: () => { left = true; } };
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::locks::{Filter, columns_of_terminal, text};
@@ -95,15 +96,10 @@ async fn next_table(stream: &mut Stream) -> Result<Snapshot, ClientError> {
     }
 }
 
-/// What the two ends of the network tell.
+/// What the stream of tables tells.
 enum News {
     Table(Box<Snapshot>),
     Trouble(String),
-    Detail {
-        database: u32,
-        key_encoded: String,
-        found: Box<Result<LockDetail, String>>,
-    },
 }
 
 async fn live(client: &Client, query: LocksQuery) -> Result<ExitCode, ExitCode> {
@@ -122,8 +118,8 @@ async fn live(client: &Client, query: LocksQuery) -> Result<ExitCode, ExitCode> 
     let mut asked = std::pin::pin!(asked);
     let terminal = Terminal::take().map_err(cannot)?;
     let zone = TimeZone::system();
-    let (tell, mut told) = mpsc::channel(4);
-    let mut listening = listen(client, &view.query, Some(first), &tell);
+    let mut listening = Listening::begin(client, &view.query, Some(first));
+    let mut looking = None;
     let mut inputs = terminal::inputs();
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -142,70 +138,80 @@ async fn live(client: &Client, query: LocksQuery) -> Result<ExitCode, ExitCode> 
                 Some(Input::Resized) => Action::Nothing,
                 None => Action::Quit,
             },
-            Some(news) = told.recv() => {
-                if matches!(news, News::Table(_)) {
-                    came = Instant::now();
+            Some(news) = listening.told.recv() => {
+                match news {
+                    News::Table(snapshot) => {
+                        came = Instant::now();
+                        view.take(*snapshot);
+                    }
+                    News::Trouble(text) => view.trouble = Some(text),
                 }
-                hear(&mut view, news);
                 Action::Nothing
             }
+            found = answer(&mut looking) => {
+                if let Some(Looking { database, key_encoded, .. }) = looking.take() {
+                    view.take_detail(database, &key_encoded, found);
+                }
+                Action::Nothing
+            }
+            // One question at a time, however long its answer takes.
             _ = ticks.tick() => match view.front {
-                Front::Detail(_) if !view.paused => Action::AskDetail,
+                Front::Detail(_) if !view.paused && looking.is_none() => Action::AskDetail,
                 _ => Action::Nothing,
             },
         };
         match action {
             Action::Nothing => {}
-            Action::AskAnew => listening = listen(client, &view.query, None, &tell),
-            Action::AskDetail => ask_detail(client, &view, &tell),
+            Action::AskAnew => listening = Listening::begin(client, &view.query, None),
+            Action::AskDetail => looking = Looking::begin(client, &view),
             Action::Quit => break,
         }
     }
-    drop(listening);
     drop(terminal);
     Ok(ExitCode::SUCCESS)
 }
 
-fn hear(view: &mut View, news: News) {
-    match news {
-        News::Table(snapshot) => view.take(*snapshot),
-        News::Trouble(text) => view.trouble = Some(text),
-        News::Detail {
-            database,
-            key_encoded,
-            found,
-        } => view.take_detail(database, &key_encoded, *found),
-    }
-}
-
 /// A task that ends with this.
-struct Listening(tokio::task::JoinHandle<()>);
+struct Task<T>(JoinHandle<T>);
 
-impl Drop for Listening {
+impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Tells every table that comes from now on, and asks again whenever lockward has gone away.
-fn listen(client: &Client, query: &LocksQuery, first: Option<Stream>, tell: &mpsc::Sender<News>) -> Listening {
-    let (client, query, tell) = (client.clone(), query.clone(), tell.clone());
-    let mut open = first;
-    Listening(tokio::spawn(async move {
-        loop {
-            let error = match open.take() {
-                Some(stream) => tell_tables(stream, &tell).await,
-                None => match client.listen("live", &query).await {
-                    Ok(stream) => tell_tables(stream, &tell).await,
-                    Err(error) => error,
-                },
-            };
-            if tell.send(News::Trouble(error.to_string())).await.is_err() {
-                return;
+/// Tells every table of one query from now on, and asks again whenever lockward has gone away. Each query has a channel
+/// of its own: what an earlier one has still to say goes with it.
+struct Listening {
+    told: mpsc::Receiver<News>,
+    _task: Task<()>,
+}
+
+impl Listening {
+    fn begin(client: &Client, query: &LocksQuery, first: Option<Stream>) -> Listening {
+        let (client, query) = (client.clone(), query.clone());
+        let (tell, told) = mpsc::channel(4);
+        let mut open = first;
+        let task = tokio::spawn(async move {
+            loop {
+                let error = match open.take() {
+                    Some(stream) => tell_tables(stream, &tell).await,
+                    None => match client.listen("live", &query).await {
+                        Ok(stream) => tell_tables(stream, &tell).await,
+                        Err(error) => error,
+                    },
+                };
+                if tell.send(News::Trouble(error.to_string())).await.is_err() {
+                    return;
+                }
+                sleep(ASK_AGAIN).await;
             }
-            sleep(ASK_AGAIN).await;
+        });
+        Listening {
+            told,
+            _task: Task(task),
         }
-    }))
+    }
 }
 
 async fn tell_tables(mut stream: Stream, tell: &mpsc::Sender<News>) -> ClientError {
@@ -218,19 +224,118 @@ async fn tell_tables(mut stream: Stream, tell: &mpsc::Sender<News>) -> ClientErr
     }
 }
 
-/// Asks for the lock that is looked at.
-fn ask_detail(client: &Client, view: &View, tell: &mpsc::Sender<News>) {
-    let Front::Detail(detail) = &view.front else { return };
-    let (client, tell) = (client.clone(), tell.clone());
-    let (database, key_encoded) = (detail.database, detail.key_encoded.clone());
-    tokio::spawn(async move {
-        let found = client.lock(&key_encoded, database).await;
-        let news = News::Detail {
+/// The question for the lock that is looked at. Another one, or none, takes its place.
+struct Looking {
+    database: u32,
+    key_encoded: String,
+    task: Task<Result<LockDetail, ClientError>>,
+}
+
+impl Looking {
+    fn begin(client: &Client, view: &View) -> Option<Looking> {
+        let Front::Detail(detail) = &view.front else {
+            return None;
+        };
+        let (client, database, key_encoded) = (client.clone(), detail.database, detail.key_encoded.clone());
+        let key = key_encoded.clone();
+        let task = Task(tokio::spawn(async move { client.lock(&key, database).await }));
+        Some(Looking {
             database,
             key_encoded,
-            found: Box::new(found.map_err(|error| error.to_string())),
+            task,
+        })
+    }
+}
+
+/// What came of the question; never, if there is none.
+async fn answer(looking: &mut Option<Looking>) -> Result<LockDetail, String> {
+    let Some(looking) = looking else {
+        return std::future::pending().await;
+    };
+    match (&mut looking.task.0).await {
+        Ok(found) => found.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::admin::api::LockList;
+
+    /// Tells each stream that comes, forever, which of all it is: as the total of its tables.
+    async fn counting() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens").to_string();
+        tokio::spawn(async move {
+            for total in 1.. {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                tokio::spawn(async move {
+                    let table = LockList {
+                        total,
+                        ..LockList::default()
+                    };
+                    let snapshot = Snapshot {
+                        table,
+                        ..Snapshot::default()
+                    };
+                    let data = serde_json::to_string(&snapshot).expect("JSON");
+                    let mut text = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n".to_owned();
+                    let _ = stream.read(&mut [0; 4096]).await;
+                    while stream.write_all(text.as_bytes()).await.is_ok() {
+                        text = format!("event: snapshot\ndata: {data}\n\n");
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn nothing_is_told_of_an_earlier_query() {
+        let client = Client::new(&counting().await);
+        let mut listening = Listening::begin(&client, &LocksQuery::default(), None);
+        for query in 1..4 {
+            // As many as are held for a slow screen.
+            while listening.told.len() < 4 {
+                tokio::task::yield_now().await;
+            }
+            match listening.told.recv().await {
+                Some(News::Table(snapshot)) => assert_eq!(snapshot.table.total, query),
+                Some(News::Trouble(text)) => panic!("{text}"),
+                None => panic!("nothing is told"),
+            }
+            listening = Listening::begin(&client, &LocksQuery::default(), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_that_is_replaced_is_asked_no_longer() {
+        // It never answers.
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let client = Client::new(&silent.local_addr().expect("it listens").to_string());
+        let mut view = View::new(client.address(), LocksQuery::default());
+        assert!(Looking::begin(&client, &view).is_none());
+        let detail = |key: &str| state::Detail {
+            database: 0,
+            key_encoded: key.to_owned(),
+            found: None,
+            scrolled: 0,
         };
-        // Nobody listens only at the very end.
-        let _ = tell.send(news).await;
-    });
+        view.front = Front::Detail(Box::new(detail("a")));
+        let mut looking = Looking::begin(&client, &view);
+        let first = looking.as_ref().map(|looking| looking.task.0.abort_handle());
+        let first = first.expect("a lock is looked at");
+        let (_stream, _) = silent.accept().await.expect("it is asked");
+        assert!(!first.is_finished());
+        view.front = Front::Detail(Box::new(detail("b")));
+        looking = Looking::begin(&client, &view).or(looking);
+        while !first.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        assert!(looking.is_some_and(|looking| looking.key_encoded == "b" && !looking.task.0.is_finished()));
+    }
 }

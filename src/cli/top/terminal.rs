@@ -60,8 +60,14 @@ impl Terminal {
         size().map_or((80, 24), |(columns, rows)| (columns.into(), rows.into()))
     }
 
-    /// Writes the whole window in one go.
+    /// Writes the whole window in one go. After a panic, of whichever thread, the terminal is ours no longer: that is an
+    /// error, or what the panic said would be drawn over.
     pub(super) fn show(&self, lines: &[Line]) -> io::Result<()> {
+        if !TAKEN.load(Ordering::SeqCst) {
+            return Err(io::Error::other(
+                "it was given back, because a part of lockward has failed",
+            ));
+        }
         let mut frame = Vec::new();
         queue!(frame, BeginSynchronizedUpdate)?;
         for (row, line) in (0..=u16::MAX).zip(lines) {
@@ -183,5 +189,11 @@ mod tests {
     fn nothing_is_given_back_that_was_not_taken() {
         give_back();
         assert!(!TAKEN.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn nothing_is_drawn_on_a_terminal_that_was_given_back() {
+        let given_back = Terminal { colours: false };
+        assert!(given_back.show(&[]).is_err());
     }
 }
