@@ -107,10 +107,10 @@ pub fn main() -> ExitCode {
     result.unwrap_or_else(|code| code)
 }
 
-/// A line on standard error.
+/// A line on standard error. It may hold words of a stranger's.
 fn complain(text: &str) {
     // Nobody is left to tell if that fails.
-    let _ = writeln!(io::stderr(), "lockward: {}", text.trim_end());
+    let _ = writeln!(io::stderr(), "lockward: {}", shown::harmless(text.trim_end()));
 }
 
 /// A line on standard output.

@@ -36,6 +36,19 @@ fn push(text: &mut String, character: char) {
     }
 }
 
+/// A text of ours with words of a stranger's in it: what a terminal could obey is escaped. Line ends stay, and so does the
+/// backslash, so it cannot be read back.
+pub(super) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\\' | '\'' | '"' => out.push(character),
+            _ => push(&mut out, character),
+        }
+    }
+    out
+}
+
 /// JSON with nothing in it that a terminal could obey: what is not printable stands as `\u…`, which only strings can
 /// hold. Line ends stay.
 pub(super) fn shown_json(json: &str) -> String {

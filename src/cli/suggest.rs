@@ -90,6 +90,16 @@ fn text(suggestions: &Suggestions) -> String {
 /// The new rules alone. Advice on a rule that is there cannot be appended: it stands in comments.
 fn toml(suggestions: &Suggestions) -> String {
     let mut out = String::new();
+    if let Some(rule) = suggestions
+        .built_in
+        .as_deref()
+        .filter(|_| !suggestions.uncovered.is_empty())
+    {
+        out.push_str("\n# the rule that is built in as long as a configuration has none\n");
+        for line in pasted(rule) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
     for uncovered in &suggestions.uncovered {
         let _ = writeln!(out, "\n# {}", shown_text(&uncovered.text));
         for line in pasted(&uncovered.toml) {
@@ -114,7 +124,8 @@ fn toml(suggestions: &Suggestions) -> String {
 /// comes is left out and not escaped a second time.
 fn pasted(toml: &str) -> impl Iterator<Item = String> {
     let lines = toml.trim().lines();
-    lines.map(|line| line.chars().filter(|character| !character.is_control()).collect())
+    let seen = |character: &char| matches!(character, ' '..='~') || character.escape_debug().len() == 1;
+    lines.map(move |line| line.chars().filter(seen).collect())
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use super::shown::{cut, width};
 
 /// Between two columns.
 const GAP: &str = "  ";
+/// Where nothing is cut, no column is set wider.
+const WIDEST: usize = 60;
 /// No column that gives way gets narrower.
 const NARROWEST: usize = 8;
 
@@ -39,20 +41,22 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The head and the rows as lines, in at most so many columns if that is possible.
+    /// The head and the rows as lines, in at most so many columns if that is possible. Without a bound nothing is cut, but
+    /// for one long cell no other line is stretched.
     pub(super) fn lines(&self, most: Option<usize>) -> Vec<String> {
         let widths = self.widths(most);
         let head = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
         std::iter::once(&head)
             .chain(&self.rows)
-            .map(|row| self.line(row, &widths))
+            .map(|row| self.line(row, &widths, most.is_some()))
             .collect()
     }
 
-    fn line(&self, row: &[String], widths: &[usize]) -> String {
+    fn line(&self, row: &[String], widths: &[usize], bounded: bool) -> String {
         let mut line = String::new();
         for (index, ((_, column), wide)) in self.columns.iter().zip(widths).enumerate() {
-            let cell = cut(row.get(index).map_or("", String::as_str), *wide);
+            let cell = row.get(index).map_or("", String::as_str);
+            let cell = if bounded { cut(cell, *wide) } else { cell.to_owned() };
             let gap = " ".repeat(wide.saturating_sub(width(&cell)));
             if index > 0 {
                 line.push_str(GAP);
@@ -73,7 +77,9 @@ impl Table {
                 *wide = (*wide).max(width(cell));
             }
         }
-        let Some(most) = most else { return widths };
+        let Some(most) = most else {
+            return widths.into_iter().map(|wide| wide.min(WIDEST)).collect();
+        };
         // The widest of those that give way gives first, so that two of one width stay alike.
         loop {
             let all: usize = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);

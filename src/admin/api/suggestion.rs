@@ -9,6 +9,9 @@ pub struct Suggestions {
     pub since_ms: u64,
     /// When this was said, milliseconds since 1970.
     pub now_ms: u64,
+    /// The rule that is in force because the configuration has none: to be pasted before the first of the others, which
+    /// would replace it.
+    pub built_in: Option<String>,
     /// Lock-shaped traffic on keys that no rule matches, the busiest first.
     pub uncovered: Vec<Uncovered>,
     /// What the rules that are there should say.

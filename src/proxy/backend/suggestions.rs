@@ -1,8 +1,6 @@
 //! Advice on rules, with names and times for people: rules to paste for what looks like a lock and has none, and what the
 //! rules that are there should say. Decides nothing about locks; what looks like one the scout knows.
 
-use serde::Serialize;
-
 use super::rules;
 use crate::admin::api::{Advice, AdviceKind, Suggestions, Uncovered};
 use crate::event::Time;
@@ -13,6 +11,9 @@ use crate::proxy::shared::Shared;
 
 /// The TTL that is proposed where acquires come without one.
 const PROPOSED_TTL: &str = "30s";
+
+/// The rule that stands for a configuration without any.
+const BUILT_IN: &str = "[[locks]]\nname = \"default\"\npattern = \"lock:*\"\n";
 
 /// All of it.
 pub(super) fn all(shared: &Shared) -> Suggestions {
@@ -25,6 +26,7 @@ pub(super) fn all(shared: &Shared) -> Suggestions {
     Suggestions {
         since_ms: shared.unix_ms(Time(0)),
         now_ms: shared.unix_ms(now),
+        built_in: is_built_in(&policy.rules).then(|| BUILT_IN.to_owned()),
         uncovered,
         rules,
         dropped_keys: snapshot.dropped(),
@@ -109,21 +111,6 @@ fn times(count: u64) -> String {
     }
 }
 
-/// What stands in the configuration.
-#[derive(Serialize)]
-struct File<'g> {
-    locks: [Entry<'g>; 1],
-}
-
-#[derive(Serialize)]
-struct Entry<'g> {
-    pattern: &'g str,
-    mode: &'g str,
-    owner: &'g str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default_ttl: Option<&'g str>,
-}
-
 /// A rule to paste. The words in front are comments, which hold nothing that a client has sent.
 fn entry(group: &Group, built_in: bool) -> String {
     let counts = &group.counts;
@@ -151,17 +138,31 @@ fn entry(group: &Group, built_in: bool) -> String {
             "a file without any [[locks]] has a rule for \"lock:*\" built in, which this entry replaces".to_owned(),
         );
     }
-    let file = File {
-        locks: [Entry {
-            pattern: &group.pattern,
-            mode: "observe",
-            owner: "address",
-            default_ttl: bare.then_some(PROPOSED_TTL),
-        }],
-    };
     let comments: String = lines.iter().map(|line| format!("# {line}\n")).collect();
-    // Texts and a list of one table can always be written.
-    comments + &toml::to_string(&file).unwrap_or_default()
+    let mut entry = format!(
+        "{comments}[[locks]]\npattern = {}\nmode = \"observe\"\nowner = \"address\"\n",
+        quoted(&group.pattern)
+    );
+    if bare {
+        entry.push_str(&format!("default_ttl = {PROPOSED_TTL:?}\n"));
+    }
+    entry
+}
+
+/// A text as a basic string of TOML, which has JSON's escapes. What would turn or hide what stands beside it (the
+/// direction of writing, characters without width) is escaped too: a pattern has to be what it looks like.
+fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    let mut quoted = String::with_capacity(json.len());
+    for character in json.chars() {
+        let plain = matches!(character, ' '..='~') || character.escape_debug().len() == 1;
+        if plain {
+            quoted.push(character);
+        } else {
+            quoted.push_str(&format!("\\U{:08X}", u32::from(character)));
+        }
+    }
+    quoted
 }
 
 /// Whether the only rule is the one that stands for a configuration without any (or one that says the same).
@@ -326,7 +327,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_is_what_it_looks_like() {
+        let suggested = uncovered(groups(&["\u{202e}fdp:\u{feff}mutex:1".as_bytes()], true), false);
+        assert!(suggested[0].toml.is_ascii(), "{}", suggested[0].toml);
+        let rule = &loaded(&suggested[0].toml).rules[0];
+        assert_eq!(*rule.patterns[0], *suggested[0].pattern.as_bytes());
+    }
+
+    #[test]
     fn the_built_in_rule_is_known() {
+        assert!(is_built_in(&Rules::new(loaded(BUILT_IN).rules, b"lockward:")));
         assert!(is_built_in(&Rules::new(loaded("").rules, b"lockward:")));
         assert!(!is_built_in(&Rules::new(
             loaded("[[locks]]\npattern = \"lock:*\"\n").rules,
