@@ -117,6 +117,11 @@ impl Backend for Admin {
         rules::views(&self.shared)
     }
 
+    fn has_rule(&self, name: &str) -> bool {
+        let policy = self.shared.policy.load();
+        policy.rules.list().iter().any(|rule| *rule.name == *name)
+    }
+
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
         locks::list(&self.shared, query)
     }
@@ -134,7 +139,7 @@ impl Backend for Admin {
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.shared.telling.events.subscribe()
+        self.shared.telling.listen()
     }
 
     fn changes(&self) -> watch::Receiver<()> {
