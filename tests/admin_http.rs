@@ -95,6 +95,39 @@ async fn the_page_is_served_with_its_types() {
 }
 
 #[tokio::test]
+async fn a_reading_that_takes_its_time_holds_up_nobody_else() {
+    let admin = Admin::start(SECRET).await;
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let (held, is_held) = tokio::sync::oneshot::channel();
+    let backend = std::sync::Arc::clone(&admin.backend);
+    // Whoever reads the table is stuck, with his thread, until this one lets go.
+    let holder = std::thread::spawn(move || {
+        let _table = backend.table.lock();
+        held.send(()).unwrap();
+        wait.recv().unwrap();
+    });
+    is_held.await.unwrap();
+    let address = admin.address;
+    let stuck: Vec<_> = [
+        "/api/v1/locks",
+        "/api/v1/locks?warned=true",
+        "/api/v1/locks",
+        "/api/v1/suggestions",
+    ]
+    .map(|path| tokio::spawn(async move { ask(address, "GET", path, "").await.status }))
+    .into();
+    for path in ["/livez", "/api/v1/rules", "/api/v1/locks/lock:a", "/metrics"] {
+        assert_eq!(ask(address, "GET", path, "").await.status, 200, "{path}");
+    }
+    assert!(stuck.iter().all(|request| !request.is_finished()));
+    go_on.send(()).unwrap();
+    holder.join().unwrap();
+    for request in stuck {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+}
+
+#[tokio::test]
 async fn pages_of_other_origins_ask_for_nothing_that_costs_or_changes_something() {
     let admin = Admin::start(SECRET).await;
     let token = format!("Authorization: Bearer {SECRET}\r\n");

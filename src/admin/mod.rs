@@ -1,6 +1,7 @@
-//! The HTTP side: metrics, health, the locks and rules as tables and as streams, release by force, the page. It has its powers from a [`Backend`] and knows nothing of
-//! sockets to clients or servers. One request for each connection, everything bounded in size, number and time, so that
-//! nobody can make it hang. No CORS: web pages of other origins get nothing.
+//! The HTTP side: metrics, health, the locks and rules as tables and as streams, release by force, the page. It has its
+//! powers from a [`Backend`] and knows nothing of sockets to clients or servers. One request for each connection,
+//! everything bounded in size, number and time, so that nobody can make it hang. No CORS: web pages of other origins get
+//! nothing.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -88,7 +89,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The rules in force, with their figures.
     fn rules(&self) -> Vec<RuleView>;
 
-    /// The lock table, filtered and sorted. The error says what is wrong with the query.
+    /// Whether a rule in force has this name.
+    fn has_rule(&self, name: &str) -> bool;
+
+    /// The lock table, filtered and sorted. The error says what is wrong with the query. It may take its time and blocks
+    /// the thread, so it is called on one for that, and never by more than two at once; so are the suggestions.
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String>;
 
     /// What this proxy itself knows of a lock.
@@ -97,7 +102,7 @@ pub trait Backend: Send + Sync + 'static {
     /// A page of lease records, read from the server.
     fn records(&self, query: &RecordsQuery) -> Answer<RecordPage, RecordsError>;
 
-    /// Advice on rules.
+    /// Advice on rules. Blocks as the lock table does.
     fn suggestions(&self) -> Suggestions;
 
     /// Everything that happens to locks from now on. Whoever reads too slowly is told how many he missed.
@@ -111,9 +116,9 @@ pub trait Backend: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 struct Peer(SocketAddr);
 
-/// Serves until `shutdown` ends, then ends the streams and gives open connections two seconds. `token` is what calls that change something
-/// must present; if it is empty they are refused. `hosts` are the names by which this address may be called besides IP
-/// literals, `localhost` and names without a dot.
+/// Serves until `shutdown` ends, then ends the streams and gives open connections two seconds. `token` is what calls that
+/// change something must present; if it is empty they are refused. `hosts` are the names by which this address may be
+/// called besides IP literals, `localhost` and names without a dot.
 pub async fn serve(
     listener: TcpListener,
     backend: Arc<dyn Backend>,

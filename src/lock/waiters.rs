@@ -65,7 +65,8 @@ impl Waiter {
 #[derive(Debug)]
 pub struct Waiters {
     waiters: BTreeMap<Arc<Who>, Waiter>,
-    by_last_try: BTreeMap<(Time, u64), Arc<Who>>,
+    /// With the rule, so that the waiters of each can be counted without looking them up.
+    by_last_try: BTreeMap<(Time, u64), (RuleIndex, Arc<Who>)>,
     numbers: u64,
     limit: usize,
     dropped: u64,
@@ -101,8 +102,9 @@ impl Waiters {
             if waiter.connection != event.connection {
                 waiter.connection = event.connection.clone();
             }
-            if let Some(who) = who {
-                self.by_last_try.insert((waiter.last, waiter.number), who);
+            if let Some((_, who)) = who {
+                self.by_last_try
+                    .insert((waiter.last, waiter.number), (waiter.rule, who));
             }
             return;
         }
@@ -117,7 +119,8 @@ impl Waiters {
             tries: 1,
             number: self.numbers,
         };
-        self.by_last_try.insert((waiter.last, waiter.number), who.clone());
+        self.by_last_try
+            .insert((waiter.last, waiter.number), (waiter.rule, who.clone()));
         self.waiters.insert(who, waiter);
         while self.waiters.len() > self.limit {
             self.forget_oldest();
@@ -151,7 +154,7 @@ impl Waiters {
     pub fn waiting(&self, at: Time) -> impl Iterator<Item = RuleIndex> + '_ {
         let recent = self.by_last_try.iter().rev();
         let recent = recent.take_while(move |((last, _), _)| at.since(*last) < STILL_WAITING_MS * 1000);
-        recent.filter_map(|(_, who)| self.waiters.get(who).map(|waiter| waiter.rule))
+        recent.map(|(_, (rule, _))| *rule)
     }
 
     /// Whoever tried to get this lock within the last ten seconds: how many, and the `most` of them who have waited
@@ -197,6 +200,9 @@ impl Waiters {
         self.waiters.retain(|_, waiter| match place(waiter.rule) {
             Some(rule) => {
                 waiter.rule = rule;
+                if let Some((noted, _)) = self.by_last_try.get_mut(&(waiter.last, waiter.number)) {
+                    *noted = rule;
+                }
                 true
             }
             None => {
@@ -222,7 +228,7 @@ impl Waiters {
     }
 
     fn forget_oldest(&mut self) {
-        if let Some((_, who)) = self.by_last_try.pop_first() {
+        if let Some((_, (_, who))) = self.by_last_try.pop_first() {
             self.waiters.remove(&who);
         }
     }
@@ -357,6 +363,22 @@ mod tests {
         waiters.contended(&event(20_000, "k", "a", What::Contended));
         let (_, found) = waiters.of_lock(0, &"k".into(), Time(20_000_000), 9);
         assert_eq!((found[0].tries, found[0].first), (2, Time(0)));
+    }
+
+    #[test]
+    fn a_waiter_counts_for_the_rule_of_its_last_try_wherever_that_stands() {
+        let mut waiters = Waiters::new(10);
+        let under = |rule, event| Event {
+            rule: RuleIndex(rule),
+            ..event
+        };
+        waiters.contended(&under(0, event(1, "k", "a", What::Contended)));
+        waiters.contended(&under(1, event(2, "k", "a", What::Contended)));
+        waiters.contended(&under(0, event(3, "k", "b", What::Contended)));
+        let rules = |waiters: &Waiters| waiters.waiting(Time(4000)).map(|rule| rule.0).collect::<Vec<_>>();
+        assert_eq!(rules(&waiters), [0, 1]);
+        waiters.renumber(|rule| (rule.0 == 1).then_some(RuleIndex(7)));
+        assert_eq!(rules(&waiters), [7]);
     }
 
     #[test]

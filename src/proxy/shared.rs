@@ -134,7 +134,7 @@ impl Shared {
             self.observatory().gone(connection, ended);
         }
         // The table says which holders are connected.
-        self.telling.changes.send_replace(());
+        self.telling.changed();
         self.chores.notify_one();
     }
 
@@ -186,12 +186,13 @@ impl Shared {
     /// Events of a session, before the answers that they belong to go out.
     pub(super) fn witnessed(&self, events: &mut Vec<Witnessed>) {
         let waits = self.keep(events);
-        for (index, Witnessed { event, .. }) in events.iter().enumerate() {
-            // A script or the observe model says that it found a lease expired; the keeper says so once, and is heard.
-            if !matches!(event.what, What::Expired { .. }) {
-                self.show(event, Aside::of(events, index, &waits));
-            }
-        }
+        let numbered = events
+            .iter()
+            .enumerate()
+            .map(|(index, witnessed)| (index, &witnessed.event));
+        // A script or the observe model says that it found a lease expired; the keeper says so once, and is heard.
+        let shown = numbered.filter(|(_, event)| !matches!(event.what, What::Expired { .. }));
+        self.show(shown.map(|(index, event)| (event, Aside::of(events, index, &waits))));
         events.clear();
     }
 
@@ -246,7 +247,7 @@ impl Shared {
             What::Expired { .. } if observed() => self.observatory().ran_out(event),
             _ => event,
         };
-        self.show(&event, Aside::default());
+        self.show(std::iter::once((&event, Aside::default())));
     }
 
     /// The waits that ended with a grant, each with the place of that grant.
@@ -269,7 +270,7 @@ impl Shared {
             Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
             Notice::Name(name) => {
                 self.clients.named(connection, &name);
-                self.telling.changes.send_replace(());
+                self.telling.changed();
             }
             Notice::ScriptsFlushed => {
                 let own = self.own.clone();
@@ -298,12 +299,15 @@ impl Shared {
         }
     }
 
-    /// Shows an event to metrics, log and chronicle, and to those who watch. Not to be called while the keeper is locked.
-    pub(super) fn show(&self, event: &Event, aside: Aside) {
-        self.metrics.event(event);
-        self.log
-            .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));
-        self.telling.tell(event, aside);
+    /// Shows what happened at once to metrics, log and chronicle, and to those who watch. Not to be called while the
+    /// keeper is locked.
+    fn show<'e>(&self, events: impl Iterator<Item = (&'e Event, Aside)> + Clone) {
+        for (event, _) in events.clone() {
+            self.metrics.event(event);
+            self.log
+                .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));
+        }
+        self.telling.tell(events);
     }
 
     /// The gauges of the lock table, and what was left out of it.

@@ -74,7 +74,9 @@ pub(super) struct Untold {
 /// The ways out.
 pub(super) struct Telling {
     /// What happens to locks, for those who watch.
-    pub events: broadcast::Sender<Arc<api::Event>>,
+    events: broadcast::Sender<Arc<api::Event>>,
+    /// Whether somebody may listen to them: asking the channel takes its lock.
+    listened: AtomicBool,
     /// Changes soon after the table or the rules' figures may have.
     pub changes: watch::Sender<()>,
     /// Something has changed that is not announced yet.
@@ -91,6 +93,7 @@ impl Telling {
         let (untold, to_tell) = mpsc::channel(UNTOLD);
         Telling {
             events: broadcast::Sender::new(EVENTS),
+            listened: AtomicBool::new(false),
             changes: watch::Sender::new(()),
             changed: AtomicBool::new(false),
             change: Notify::new(),
@@ -105,16 +108,40 @@ impl Telling {
         self.chronicle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of an event, and passes it on if somebody listens.
-    pub(super) fn tell(&self, event: &Event, aside: Aside) {
+    /// What happens to locks from now on.
+    pub(super) fn listen(&self) -> broadcast::Receiver<Arc<api::Event>> {
+        let receiver = self.events.subscribe();
+        self.listened.store(true, Ordering::SeqCst);
+        receiver
+    }
+
+    /// Nobody listened to the last event.
+    fn unheard(&self) {
+        self.listened.store(false, Ordering::SeqCst);
+        // Somebody may have come in between: in this order one of the two sees the other.
+        if self.events.receiver_count() > 0 {
+            self.listened.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Takes note of what happened at once, and passes it on if somebody listens.
+    pub(super) fn tell<'e>(&self, events: impl IntoIterator<Item = (&'e Event, Aside)>) {
+        let listened = self.listened.load(Ordering::Relaxed);
         {
             let mut chronicle = self.chronicle();
-            let number = chronicle.event(event, aside.waited_ms);
-            // Under the lock, so that the stream has the order of the numbers.
-            if let Some(number) = number.filter(|_| self.events.receiver_count() > 0) {
-                self.pass_on(number, event, aside);
+            for (event, aside) in events {
+                let number = chronicle.event(event, aside.waited_ms);
+                // Under the lock, so that the stream has the order of the numbers.
+                if let Some(number) = number.filter(|_| listened) {
+                    self.pass_on(number, event, aside);
+                }
             }
         }
+        self.changed();
+    }
+
+    /// The table or the rules' figures may have changed: announced soon.
+    pub(super) fn changed(&self) {
         // Whoever comes later looks for himself.
         if self.changes.receiver_count() > 0 && !self.changed.swap(true, Ordering::AcqRel) {
             self.change.notify_one();
@@ -163,8 +190,10 @@ async fn sentences(shared: &Shared) {
         .take();
     let Some(mut to_tell) = to_tell else { return };
     while let Some(untold) = to_tell.recv().await {
-        // Nobody may listen any more.
-        let _ = shared.telling.events.send(Arc::new(backend::event(shared, &untold)));
+        let event = Arc::new(backend::event(shared, &untold));
+        if shared.telling.events.send(event).is_err() {
+            shared.telling.unheard();
+        }
     }
 }
 
@@ -233,12 +262,32 @@ mod tests {
     fn nothing_is_passed_on_unless_somebody_listens() {
         let telling = Telling::new(Chronicle::new(&[], Limits::default()));
         let event = witnessed(What::Contended).event;
-        telling.tell(&event, Aside::default());
-        let _listener = telling.events.subscribe();
-        telling.tell(&event, Aside::default());
+        telling.tell([(&event, Aside::default())]);
+        let listener = telling.listen();
+        telling.tell([(&event, Aside::default())]);
         let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
         assert_eq!(to_tell.try_recv().unwrap().entry.id, 2);
         assert!(to_tell.try_recv().is_err());
+        telling.unheard();
+        telling.tell([(&event, Aside::default())]);
+        assert_eq!(to_tell.try_recv().unwrap().entry.id, 3, "somebody listens still");
+        drop(listener);
+        telling.unheard();
+        telling.tell([(&event, Aside::default())]);
+        assert!(to_tell.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_batch_is_told_in_its_order() {
+        let telling = Telling::new(Chronicle::new(&[], Limits::default()));
+        let _listener = telling.listen();
+        let events = late_release();
+        let batch = events.iter().enumerate();
+        telling.tell(batch.map(|(index, witnessed)| (&witnessed.event, Aside::of(&events, index, &[]))));
+        let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
+        let told = to_tell.try_recv().unwrap().entry;
+        assert!(matches!(told.what, Happening::Release(_, Some(Action::Refused))));
+        assert!(to_tell.try_recv().is_err(), "the refusal belongs to the release");
     }
 
     #[tokio::test]
@@ -248,7 +297,7 @@ mod tests {
         let mut changes = telling.changes.subscribe();
         let watched = async {
             for _ in 0..3 {
-                (0..100).for_each(|_| telling.tell(&event, Aside::default()));
+                (0..100).for_each(|_| telling.tell([(&event, Aside::default())]));
                 changes.changed().await.unwrap();
                 // The hundred were one change, and what comes from here on is another.
                 assert!(!changes.has_changed().unwrap());
@@ -264,13 +313,13 @@ mod tests {
     #[test]
     fn keys_of_any_length_do_not_wait_in_the_stream() {
         let telling = Telling::new(Chronicle::new(&[], Limits::default()));
-        let _listener = telling.events.subscribe();
+        let _listener = telling.listen();
         for length in [LONGEST_KEY, LONGEST_KEY + 1] {
             let event = Event {
                 key: vec![b'k'; length].into(),
                 ..witnessed(What::Contended).event
             };
-            telling.tell(&event, Aside::default());
+            telling.tell([(&event, Aside::default())]);
         }
         let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
         assert_eq!(to_tell.try_recv().unwrap().key.len(), LONGEST_KEY);

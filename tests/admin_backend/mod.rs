@@ -129,6 +129,10 @@ impl Backend for Memory {
         self.rules.lock().unwrap().clone()
     }
 
+    fn has_rule(&self, name: &str) -> bool {
+        self.rules.lock().unwrap().iter().any(|rule| rule.name == name)
+    }
+
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
         match query.limit {
             Some(0) => Err("limit: must be from 1 to 1000".to_owned()),

@@ -420,6 +420,39 @@ fn a_long_table_is_sorted_as_a_short_one() {
 }
 
 #[test]
+fn a_deep_page_by_age_is_read_in_pieces_and_says_what_a_short_one_does() {
+    let rig = long_table(10_000);
+    let query = |descending, offset| TableQuery {
+        descending,
+        offset,
+        ..all()
+    };
+    let read = |query: TableQuery| {
+        let mut reading = Reading::new(rig.now(), query, Vec::new());
+        let mut pieces = 1;
+        while rig.keeper.read_on(&mut reading) {
+            pieces += 1;
+        }
+        (reading.into_table(), pieces)
+    };
+    for descending in [true, false] {
+        let (first, few) = read(query(descending, 0));
+        let (deep, many) = read(query(descending, 9000));
+        assert!(few <= 8 && many >= few + 4, "{few} and {many} pieces");
+        assert_eq!((first.matched, deep.matched), (10_000, 10_000));
+        // The one end of one order is the other end of the other.
+        let mut others = keys(&read(query(!descending, 0)).0);
+        others.reverse();
+        assert_eq!(keys(&deep), others);
+    }
+    let old = TableQuery {
+        older_than_ms: Some(0),
+        ..query(true, 0)
+    };
+    assert!(read(old).1 > 8, "they have to be counted");
+}
+
+#[test]
 fn the_keeper_goes_on_while_its_table_is_read() {
     let mut rig = long_table(5000);
     let query = TableQuery {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::failure::{Asked, Failure, asked, failure};
+use super::reading::broken;
 use super::{Admin, LOCKS, Shared};
 use crate::admin::RecordsError;
 use crate::admin::api::{LockDetail, LockList, LocksQuery, Record, RecordPage, RecordsQuery};
@@ -19,7 +20,9 @@ use crate::admin::encoding::decode;
 const RETRY_AFTER: u64 = 1;
 
 pub(super) async fn list(State(shared): Admin, query: Asked<LocksQuery>) -> Result<Json<LockList>, Failure> {
-    let list = shared.backend.locks(&asked(query)?);
+    let query = asked(query)?;
+    let list = shared.readings.read(move |backend| backend.locks(&query)).await;
+    let list = list.map_err(broken)?;
     list.map(Json).map_err(|text| failure(StatusCode::BAD_REQUEST, text))
 }
 

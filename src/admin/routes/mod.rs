@@ -6,6 +6,7 @@ mod guard;
 mod locks;
 mod openapi;
 mod page;
+mod reading;
 mod release;
 mod streams;
 
@@ -25,7 +26,8 @@ use super::Backend;
 use super::api::{RuleView, Suggestions};
 use super::hosts::Hosts;
 use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Limit};
-use failure::failure;
+use failure::{Failure, failure};
+use reading::Readings;
 
 /// Where single locks are.
 pub(super) const LOCKS: &str = "/api/v1/locks/";
@@ -37,6 +39,7 @@ struct Shared {
     started: Instant,
     bad_tokens: Limit,
     streams: Arc<Semaphore>,
+    readings: Readings,
     ending: watch::Receiver<bool>,
 }
 
@@ -50,6 +53,7 @@ pub(super) fn router(
     ending: watch::Receiver<bool>,
 ) -> Router {
     let shared = Arc::new(Shared {
+        readings: Readings::new(Arc::clone(&backend)),
         backend,
         token,
         hosts: Hosts::new(hosts),
@@ -94,8 +98,9 @@ async fn rules(State(shared): Admin) -> Json<Vec<RuleView>> {
     Json(shared.backend.rules())
 }
 
-async fn suggestions(State(shared): Admin) -> Json<Suggestions> {
-    Json(shared.backend.suggestions())
+async fn suggestions(State(shared): Admin) -> Result<Json<Suggestions>, Failure> {
+    let suggestions = shared.readings.read(|backend| backend.suggestions()).await;
+    suggestions.map(Json).map_err(reading::broken)
 }
 
 async fn metrics(State(shared): Admin) -> impl IntoResponse {

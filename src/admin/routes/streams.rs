@@ -10,10 +10,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::failure::{Asked, Failure, asked, failure};
+use super::reading::{Broken, Readings, SNAPSHOT_AGE, broken};
 use super::{Admin, Shared};
 use crate::admin::Backend;
 use crate::admin::api::{EVENTS, Event, EventsQuery, LocksQuery, Snapshot};
@@ -33,13 +34,6 @@ const BATCH: usize = 64 * 1024;
 
 /// Between two batches: spares those who make events a wake-up for each.
 const BATCH_PAUSE: Duration = Duration::from_millis(10);
-
-/// Between two snapshots, at least and at most.
-const SNAPSHOT_PAUSE: Duration = Duration::from_millis(250);
-const SNAPSHOT_AGE: Duration = Duration::from_secs(5);
-
-/// Between two snapshots, measured in the time that the last one took, for all live streams together: so they take 5 %.
-const SNAPSHOT_SHARE: u32 = 20;
 
 fn carrier(shared: &Shared, progress: Arc<Progress>) -> Result<Carrier, Failure> {
     match Arc::clone(&shared.streams).try_acquire_owned() {
@@ -86,7 +80,7 @@ impl Filter {
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
         let rule = filled(query.rule);
         if let Some(rule) = &rule
-            && !backend.rules().iter().any(|known| known.name == *rule)
+            && !backend.has_rule(rule)
         {
             return Err(format!("rule: there is no rule {rule:?}"));
         }
@@ -171,24 +165,22 @@ pub(super) async fn live(
     let query = asked(query)?;
     let carrier = carrier(&shared, progress)?;
     let mut live = Live {
-        backend: Arc::clone(&shared.backend),
+        readings: shared.readings.clone(),
         changes: shared.backend.changes(),
-        streams: Arc::clone(&shared.streams),
         query,
         first: None,
         earliest: Instant::now(),
         latest: Instant::now(),
     };
     // Now, so that a query that makes no sense is refused.
-    let first = live.snapshot();
+    let first = live.snapshot().await.map_err(broken)?;
     live.first = Some(first.map_err(|text| failure(StatusCode::BAD_REQUEST, text))?);
     Ok(stream::answer(live, carrier))
 }
 
 struct Live {
-    backend: Arc<dyn Backend>,
+    readings: Readings,
     changes: watch::Receiver<()>,
-    streams: Arc<Semaphore>,
     query: LocksQuery,
     first: Option<Bytes>,
     /// When the next snapshot may be made, and when it must be, if nothing changes.
@@ -197,24 +189,32 @@ struct Live {
 }
 
 impl Live {
-    fn snapshot(&mut self) -> Result<Bytes, String> {
-        let begun = Instant::now();
-        // What changes from here on is told the next time.
+    /// The next snapshot, or what is wrong with the query.
+    async fn snapshot(&mut self) -> Result<Result<Bytes, String>, Broken> {
+        // What changes from here on is told the next time. If this is given up half-way, the next one is due at once.
         self.changes.mark_unchanged();
-        let snapshot = Snapshot {
-            table: self.backend.locks(&self.query)?,
-            rules: self.backend.rules(),
-            not_ready: self.backend.ready().err(),
-        };
-        let mut out = String::new();
-        tell(None, "snapshot", &snapshot, &mut out);
+        self.latest = Instant::now();
+        let query = self.query.clone();
+        let reading = self.readings.read(move |backend| {
+            let begun = Instant::now();
+            let table = match backend.locks(&query) {
+                Ok(table) => table,
+                Err(text) => return (Err(text), begun.elapsed()),
+            };
+            let snapshot = Snapshot {
+                table,
+                rules: backend.rules(),
+                not_ready: backend.ready().err(),
+            };
+            let mut out = String::new();
+            tell(None, "snapshot", &snapshot, &mut out);
+            (Ok(out.into()), begun.elapsed())
+        });
+        let (out, took) = reading.await?;
         let now = Instant::now();
-        let streams = MAX_STREAMS.saturating_sub(self.streams.available_permits()).max(1);
-        let factor = SNAPSHOT_SHARE.saturating_mul(u32::try_from(streams).unwrap_or(u32::MAX));
-        let share = (now - begun).saturating_mul(factor);
-        self.earliest = now + share.max(SNAPSHOT_PAUSE);
+        self.earliest = self.readings.next(now, took);
         self.latest = now + SNAPSHOT_AGE;
-        Ok(out.into())
+        Ok(out)
     }
 }
 
@@ -230,6 +230,7 @@ impl Source for Live {
             }
             () = sleep_until(self.latest) => {}
         }
-        self.snapshot()
+        let broken = |_| "reading the table failed inside lockward".to_owned();
+        self.snapshot().await.map_err(broken)?
     }
 }

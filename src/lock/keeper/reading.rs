@@ -1,6 +1,6 @@
 //! How a query of the lock table is answered: in pieces, so that the keeper is never locked for long, and with nothing
-//! copied but the rows that are given. The oldest leases are at hand by rule; for other queries every lease is looked at,
-//! and only the best of them are kept in mind. It changes nothing.
+//! copied but the rows that are given. The oldest leases are at hand by rule, and are enough where few are wanted; for
+//! other queries every lease is looked at, and only the best of them are kept in mind. It changes nothing.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -100,22 +100,27 @@ impl Reading {
         self.table
     }
 
-    /// Whether the leases by age, which every rule has at hand, are enough to answer the query.
+    /// Whether the leases by age, which every rule has at hand, are enough to answer the query, and few enough of them for
+    /// one piece.
     fn is_by_age_alone(&self) -> bool {
         let TableQuery {
             search,
             rule: _,
             owner,
             database,
-            older_than_ms: _,
+            older_than_ms,
             warned,
             sort,
             descending,
             offset: _,
             limit: _,
         } = &self.query;
-        let unfiltered = search.is_none() && owner.is_none() && database.is_none() && !warned;
-        unfiltered && (*sort == SortBy::Age || (*sort == SortBy::Waiters && *descending))
+        let all = older_than_ms.is_none() && search.is_none() && owner.is_none() && database.is_none() && !warned;
+        let rules = self.shown.iter().filter(|shown| **shown).count();
+        let offered = self.selection.wanted().saturating_mul(rules);
+        // Those that are waited for are passed over where they stand, and offered once.
+        let looked_at = offered.saturating_add(self.waiting.len().saturating_mul(2));
+        all && looked_at <= LEASES_AT_ONCE && (*sort == SortBy::Age || (*sort == SortBy::Waiters && *descending))
     }
 
     fn is_youngest_first(&self) -> bool {
@@ -211,18 +216,17 @@ impl Keeper {
     fn read_by_age(&self, reading: &mut Reading) {
         let wanted = reading.selection.wanted();
         let youngest_first = reading.is_youngest_first();
-        let Some(until) = reading.granted_until() else { return };
         let mut offered: Vec<LeaseId> = Vec::new();
         for rule in (0..=u16::MAX).zip(&reading.shown).filter(|(_, shown)| **shown) {
             let Some(gauge) = self.book.gauge(RuleIndex(rule.0)) else {
                 continue;
             };
-            let held = gauge.held.range(..=(until, LeaseId::MAX));
-            reading.table.matched += match reading.query.older_than_ms {
-                None => gauge.held.len(),
-                Some(_) => held.clone().count(),
-            };
-            let ids = held.map(|(_, id)| *id).filter(|id| !reading.waiting.contains_key(id));
+            reading.table.matched += gauge.held.len();
+            let ids = gauge
+                .held
+                .iter()
+                .map(|(_, id)| *id)
+                .filter(|id| !reading.waiting.contains_key(id));
             if youngest_first {
                 offered.extend(ids.rev().take(wanted));
             } else {
@@ -233,7 +237,6 @@ impl Keeper {
         for id in offered {
             if let Some(lease) = self.book.lease(id)
                 && reading.rule_is_shown(lease.rule)
-                && reading.is_old_enough(lease)
             {
                 reading.offer(id, lease);
             }

@@ -121,6 +121,11 @@ impl Backend for Admin {
         rules::views(&self.shared)
     }
 
+    fn has_rule(&self, name: &str) -> bool {
+        let policy = self.shared.policy.load();
+        policy.rules.list().iter().any(|rule| *rule.name == *name)
+    }
+
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
         locks::list(&self.shared, query)
     }
@@ -138,7 +143,7 @@ impl Backend for Admin {
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.shared.telling.events.subscribe()
+        self.shared.telling.listen()
     }
 
     fn changes(&self) -> watch::Receiver<()> {
