@@ -108,7 +108,7 @@ fn table(criterion: &mut Criterion) {
         (
             "word",
             TableQuery {
-                search: Some(Search::new("999")),
+                search: Search::new("999").ok(),
                 ..query(SortBy::Age)
             },
         ),

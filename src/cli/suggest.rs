@@ -139,6 +139,7 @@ mod tests {
         Suggestions {
             since_ms: 1_000,
             now_ms: 601_000,
+            built_in: None,
             uncovered: vec![Uncovered {
                 pattern: "app:mutex:*".to_owned(),
                 keys: 12,

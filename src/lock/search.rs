@@ -2,11 +2,17 @@
 //! no rules. Whoever looks through many keys asks for the cost first, and does other things in between.
 
 use memchr::memmem::Finder;
+use thiserror::Error;
 
 use super::glob::Glob;
 
 /// The longest words, in bytes: a glob costs its length times that of the key.
 pub const LONGEST_SEARCH: usize = 256;
+
+/// The operator's: the words are longer than [`LONGEST_SEARCH`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("pattern: is longer than {LONGEST_SEARCH} bytes")]
+pub struct TooLong;
 
 /// A search among keys.
 #[derive(Clone, Debug)]
@@ -19,13 +25,15 @@ enum Kind {
 }
 
 impl Search {
-    /// `words` with any of `*?[` is a glob as in `SCAN MATCH`; anything else matches the keys that contain it. `None` if
-    /// they are longer than [`LONGEST_SEARCH`].
-    pub fn new(words: &str) -> Option<Search> {
+    /// `words` with any of `*?[` is a glob as in `SCAN MATCH`; anything else matches the keys that contain it.
+    ///
+    /// # Errors
+    /// Words longer than [`LONGEST_SEARCH`].
+    pub fn new(words: &str) -> Result<Search, TooLong> {
         if words.len() > LONGEST_SEARCH {
-            return None;
+            return Err(TooLong);
         }
-        Some(Search(if words.contains(['*', '?', '[']) {
+        Ok(Search(if words.contains(['*', '?', '[']) {
             Kind::Glob(Glob::new(words.as_bytes()), words.len())
         } else {
             Kind::Text(Box::new(Finder::new(words).into_owned()))
@@ -40,11 +48,11 @@ impl Search {
         }
     }
 
-    /// How many bytes are compared at most for this key; a million take about a millisecond.
-    pub fn cost(&self, key: &[u8]) -> usize {
+    /// How many bytes are compared at most for a key of this length; a million take about a millisecond.
+    pub fn cost(&self, key_length: usize) -> usize {
         match &self.0 {
-            Kind::Glob(_, length) => length * key.len(),
-            Kind::Text(_) => key.len(),
+            Kind::Glob(_, length) => length.saturating_mul(key_length),
+            Kind::Text(_) => key_length,
         }
     }
 }
@@ -54,7 +62,7 @@ mod tests {
     use super::*;
 
     fn found(words: &str, key: &[u8]) -> bool {
-        Search::new(words).is_some_and(|search| search.matches(key))
+        Search::new(words).is_ok_and(|search| search.matches(key))
     }
 
     #[test]
@@ -70,9 +78,9 @@ mod tests {
 
     #[test]
     fn no_search_is_without_bound() {
-        assert!(Search::new(&"a".repeat(LONGEST_SEARCH)).is_some());
-        assert!(Search::new(&"a".repeat(LONGEST_SEARCH + 1)).is_none());
-        assert_eq!(Search::new("a*b").map(|search| search.cost(b"12345")), Some(15));
-        assert_eq!(Search::new("ab").map(|search| search.cost(b"12345")), Some(5));
+        assert!(Search::new(&"a".repeat(LONGEST_SEARCH)).is_ok());
+        assert!(Search::new(&"a".repeat(LONGEST_SEARCH + 1)).is_err());
+        assert_eq!(Search::new("a*b").map(|search| search.cost(5)), Ok(15));
+        assert_eq!(Search::new("ab").map(|search| search.cost(5)), Ok(5));
     }
 }

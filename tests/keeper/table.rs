@@ -515,7 +515,7 @@ fn query() -> impl Strategy<Value = TableQuery> {
     let older_than = prop::option::weighted(0.3, 0u64..60_000);
     (sort, any::<bool>(), filters, older_than, 0usize..20, 0usize..20).prop_map(
         |(sort, descending, (search, rule, owner, database, warned), older_than_ms, offset, limit)| TableQuery {
-            search: search.map(|()| Search::new("1")),
+            search: search.map(|()| Search::new("1").unwrap()),
             rule: rule.map(|()| "first".into()),
             owner: owner.map(|()| "ner=2".to_owned()),
             database: database.map(|()| 1),

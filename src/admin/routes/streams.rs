@@ -32,6 +32,8 @@ const RETRY_AFTER: u64 = 5;
 /// Events that came together go out together, up to so many bytes (and the last event).
 const BATCH: usize = 64 * 1024;
 
+/// So many bytes of keys and patterns are compared in one go before others are served: about a millisecond.
+const COMPARED_AT_ONCE: usize = 1_000_000;
 /// Between two batches: spares those who make events a wake-up for each.
 const BATCH_PAUSE: Duration = Duration::from_millis(10);
 
@@ -91,8 +93,9 @@ impl Filter {
             let known = EVENTS.join(", ");
             return Err(format!("event: there is no event {kind:?}; the events are {known}"));
         }
+        let search = filled(query.pattern).as_deref().map(Search::new).transpose();
         Ok(Filter {
-            search: filled(query.pattern).as_deref().map(Search::new),
+            search: search.map_err(|fault| fault.to_string())?,
             rule,
             database: query.db,
             kinds,
@@ -105,6 +108,14 @@ impl Filter {
             && self.rule.as_ref().is_none_or(|rule| *rule == event.rule)
             && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&event.event))
             && self.search.as_ref().is_none_or(found)
+    }
+}
+
+impl Filter {
+    /// How many bytes it takes to look at an event, by the encoded key.
+    fn cost(&self, event: &Event) -> usize {
+        let length = event.key_encoded.len();
+        self.search.as_ref().map_or(0, |search| length + search.cost(length))
     }
 }
 
@@ -123,9 +134,18 @@ impl Events {
 
     /// What is there already, as far as there is room.
     fn take_the_rest(&mut self, out: &mut String) {
+        let mut compared = 0;
         while out.len() < BATCH {
+            if compared > COMPARED_AT_ONCE {
+                // Others have to be served too; what is missed meanwhile is told.
+                self.not_before = Instant::now() + BATCH_PAUSE;
+                return;
+            }
             match self.receiver.try_recv() {
-                Ok(event) => self.take(&event, out),
+                Ok(event) => {
+                    compared += self.filter.cost(&event);
+                    self.take(&event, out);
+                }
                 Err(TryRecvError::Lagged(count)) => missed(count, out),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => {
                     self.not_before = Instant::now() + BATCH_PAUSE;

@@ -17,6 +17,8 @@ use crate::event::{RuleIndex, Time};
 
 /// So many leases are looked at in one piece: a fraction of a millisecond.
 const LEASES_AT_ONCE: usize = 2000;
+/// So many bytes of keys and pattern are compared in one piece: a fraction of a millisecond too.
+const COMPARED_AT_ONCE: usize = 250_000;
 /// So many locks are looked up, or rows written, in one piece.
 const ROWS_AT_ONCE: usize = 200;
 /// So many waiters are shown of each row.
@@ -62,6 +64,8 @@ pub struct Reading {
     waiting: HashMap<LeaseId, usize>,
     selection: Selection<Place>,
     stage: Stage,
+    /// Bytes compared so far in search of keys.
+    compared: usize,
     table: Table,
 }
 
@@ -77,6 +81,7 @@ impl Reading {
             shown: Vec::new(),
             waiting: HashMap::new(),
             stage: Stage::Begin,
+            compared: 0,
             table: Table::default(),
         }
     }
@@ -93,6 +98,11 @@ impl Reading {
         let best = selection.into_sorted().into_iter().skip(self.query.offset);
         let ids: Vec<LeaseId> = best.map(|(.., id)| id).collect();
         Stage::Rows(ids.into_iter())
+    }
+
+    /// How many bytes of keys and pattern have been compared so far; about a thousand million take a second.
+    pub fn compared(&self) -> usize {
+        self.compared
     }
 
     /// What was found so far: the answer, once there is nothing more to read.
@@ -246,10 +256,16 @@ impl Keeper {
     /// Offers what matches among the next leases. Returns where to go on.
     fn read_all(&self, reading: &mut Reading, from: LeaseId) -> Option<LeaseId> {
         let mut leases = self.book.leases_from(from);
+        let enough = reading.compared.saturating_add(COMPARED_AT_ONCE);
         for (id, lease) in leases.by_ref().take(LEASES_AT_ONCE) {
             if self.lets_through(reading, lease) {
                 reading.table.matched += 1;
                 reading.offer(id, lease);
+            }
+            let search = reading.query.search.as_ref();
+            reading.compared += search.map_or(0, |search| search.cost(lease.key.len()));
+            if reading.compared >= enough {
+                break;
             }
         }
         leases.next().map(|(id, _)| id)

@@ -20,6 +20,8 @@ use crate::proxy::shared::Shared;
 const DEFAULT_ROWS: u32 = 100;
 /// More cannot be asked for at once.
 const MOST_ROWS: u32 = 1000;
+/// So many bytes of keys and pattern are compared for one answer: about half a second.
+const MOST_COMPARED: usize = 500_000_000;
 /// How long the keeper is left alone between two pieces of a reading, at least.
 const BETWEEN_PIECES: Duration = Duration::from_micros(20);
 
@@ -32,6 +34,9 @@ pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, Stri
     // from somebody who takes it again at once, and lock commands of clients wait for this one.
     while shared.keeper().read_on(&mut reading) {
         reading.digest();
+        if reading.compared() > MOST_COMPARED {
+            return Err("pattern: it takes too long over so many long keys; give a shorter one, or a rule".to_owned());
+        }
         sleep(BETWEEN_PIECES);
     }
     let (table, dropped) = (reading.into_table(), shared.keeper().dropped());
@@ -77,8 +82,9 @@ fn read(shared: &Shared, query: &LocksQuery) -> Result<TableQuery, String> {
     let rule = rule.map(|name| rule_named(shared, name)).transpose()?;
     let older_than = query.older_than.as_deref().map(parse_duration).transpose();
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let search = filled(&query.pattern).map(|words| Search::new(&words)).transpose();
     Ok(TableQuery {
-        search: filled(&query.pattern).map(|words| Search::new(&words)),
+        search: search.map_err(|fault| fault.to_string())?,
         rule,
         owner: filled(&query.owner),
         database: query.db,

@@ -56,10 +56,13 @@ impl Records {
         let reading = Reading {
             shared: Arc::clone(&self.shared),
             database: query.db,
-            search: query.pattern.as_deref().map(Search::new),
+            search: None,
         };
+        let search = query.pattern.as_deref().map(Search::new).transpose();
         Box::pin(async move {
             let cursor = cursor?;
+            let search = search.map_err(|fault| RecordsError::Query(fault.to_string()))?;
+            let reading = Reading { search, ..reading };
             let turn = turn.try_lock_owned().map_err(|_| RecordsError::Busy)?;
             if Instant::now() < *turn {
                 return Err(RecordsError::Busy);
