@@ -63,8 +63,7 @@ def test_a_lock_appears_and_ends_within_a_second(browser, world):
             released = time.time() * 1000
             seen = page.until("its end", lambda: page.js("() => seen.length === %d && seen.at(-1)" % (2 * turn + 2)))
             vanish.append((seen[1] - released) / 1000)
-        # One of ten may meet a machine that is busy with something else.
-        expect(sorted(appear)[-2] < PATIENCE and sorted(vanish)[-2] < PATIENCE, "too late:", appear, vanish)
+        expect(max(appear) < PATIENCE and max(vanish) < PATIENCE, "too late:", appear, vanish)
         return "shown after %.0f ms (at most %.0f), gone after %.0f ms (at most %.0f)" % (
             sorted(appear)[5] * 1000, max(appear) * 1000, sorted(vanish)[5] * 1000, max(vanish) * 1000)
 

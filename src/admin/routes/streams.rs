@@ -189,6 +189,7 @@ pub(super) async fn live(
         changes: shared.backend.changes(),
         query,
         first: None,
+        took: None,
         earliest: Instant::now(),
         latest: Instant::now(),
     };
@@ -203,6 +204,8 @@ struct Live {
     changes: watch::Receiver<()>,
     query: LocksQuery,
     first: Option<Bytes>,
+    /// How long the last one took.
+    took: Option<Duration>,
     /// When the next snapshot may be made, and when it must be, if nothing changes.
     earliest: Instant,
     latest: Instant,
@@ -232,7 +235,9 @@ impl Live {
         });
         let (out, took) = reading.await?;
         let now = Instant::now();
-        self.earliest = self.readings.next(now, took);
+        // One that took long only since the machine had other things to do is no measure.
+        self.earliest = self.readings.next(now, took.min(self.took.unwrap_or(took)));
+        self.took = Some(took);
         self.latest = now + SNAPSHOT_AGE;
         Ok(out)
     }
