@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const ARROW: [&str; 5] = ["resp", "command", "event", "lock", "session"];
 /// Lines of a file before its tests.
 const LONGEST_FILE: usize = 400;
+/// Columns of a comment, which are broken at 120 by hand: a word may stand out a little.
+const WIDEST_LINE: usize = 120 + 4;
 /// What the core may not name, and why not.
 const BANNED_IN_CORE: [(&str, &str); 10] = [
     ("std::net", "sockets belong to the shells"),
@@ -171,6 +173,24 @@ fn no_file_is_longer_than_400_lines() {
     let complaint = |source: &Source| format!("{}: {} lines", source.at(1), source.lines.len());
     let complaints: Vec<String> = sources("src").iter().filter(long).map(complaint).collect();
     assert_none(&complaints, "a file has at most 400 lines before its tests");
+}
+
+/// Of comments; code is rustfmt's business.
+#[test]
+fn no_comment_is_wide() {
+    let mut complaints = Vec::new();
+    for folder in ["src", "tests", "benches", "examples"] {
+        for source in sources(folder) {
+            let wide = |line: &str| line.trim_start().starts_with("//") && line.chars().count() > WIDEST_LINE;
+            let lines = source.lines.iter().enumerate();
+            complaints.extend(
+                lines
+                    .filter(|(_, line)| wide(line))
+                    .map(|(index, _)| source.at(index + 1)),
+            );
+        }
+    }
+    assert_none(&complaints, "a comment has some 120 columns");
 }
 
 #[test]

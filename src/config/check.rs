@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::rules::{MODES, OWNER_PARTS};
 use super::{Config, Format, Place, Server, duration};
-use crate::lock::rule::{DeniedWrite, Rule, Unmanaged};
+use crate::lock::rule::{DeniedWrite, OwnerPart, Rule, Unmanaged};
 
 /// All settings, the rules in their order, and the warnings. Ends with a line end.
 pub fn describe(config: &Config, warnings: &[String]) -> String {
@@ -93,8 +93,13 @@ fn word<T: PartialEq>(value: &T, words: &[(&'static str, T)]) -> &'static str {
 
 /// How a rule says it: the parts of its owner, with "and" between them.
 pub(crate) fn owner_words(rule: &Rule) -> String {
-    let owner: Vec<&str> = rule.owner.iter().map(|part| word(part, &OWNER_PARTS)).collect();
+    let owner: Vec<&str> = rule.owner.iter().map(owner_word).collect();
     owner.join(" and ")
+}
+
+/// The word for one part of an owner.
+pub(crate) fn owner_word(part: &OwnerPart) -> &'static str {
+    word(part, &OWNER_PARTS)
 }
 
 /// The word for a rule's mode.

@@ -18,3 +18,10 @@ pub mod scout;
 pub mod script;
 pub mod search;
 pub mod waiters;
+
+/// So long after its due time a lease counts as run out, in milliseconds: the due time as the proxy knows it is already
+/// late by the way of the answer, and server and proxy count milliseconds each for themselves.
+const DUE_MARGIN_MS: u64 = 50;
+/// Longer keys, in bytes, are forwarded and decided upon like any, but nothing is remembered of them: whoever made them up
+/// would have all the memory.
+pub const LONGEST_KEPT_KEY: usize = 4096;

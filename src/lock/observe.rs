@@ -14,6 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, What};
+use crate::lock::LONGEST_KEPT_KEY;
 
 use super::call::{Context, Request, Subject};
 use super::idiom::{self, Meaning};
@@ -30,8 +31,6 @@ use under_way::UnderWay;
 const MOST_LOCKS: usize = 16_384;
 /// When there is no more room, so many places are made at once: a look at all locks for one command in four thousand.
 const PLACES: usize = MOST_LOCKS / 4;
-/// Longer keys are not followed.
-const LONGEST_KEY: usize = 4096;
 
 /// A command on observed locks that is on its way to the server.
 #[derive(Debug)]
@@ -78,7 +77,7 @@ pub fn observe_script(subjects: Vec<Subject>, context: &Context<'_>) -> Option<A
 }
 
 fn observation(ask: Ask, mut subjects: Vec<Subject>, context: &Context<'_>) -> Option<Observation> {
-    subjects.retain(|subject| subject.key.len() <= LONGEST_KEY);
+    subjects.retain(|subject| subject.key.len() <= LONGEST_KEPT_KEY);
     let mut named = HashSet::new();
     subjects.retain(|subject| named.insert(subject.key.clone()));
     if subjects.is_empty() {

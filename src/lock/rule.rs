@@ -218,6 +218,11 @@ impl Rules {
         self.enforce
     }
 
+    /// All of them with their places, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleIndex, &Rule)> {
+        (0..=u16::MAX).map(RuleIndex).zip(&self.list)
+    }
+
     fn first_match(&self, key: &[u8]) -> Option<(RuleIndex, &Rule)> {
         let begin = match key.first() {
             Some(byte) => *self.begin.get(usize::from(*byte))?,

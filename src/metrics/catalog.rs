@@ -164,7 +164,7 @@ pub(super) const CATALOG: [Metric; 31] = [
     ),
     counter(
         LOCK_TABLE_DROPPED,
-        "What the lock table left out because of its bounds, by kind: lease, watch, mark, waiter.",
+        "What the lock table left out because of its bounds, by kind: lease, watch, mark, waiter (each try for a key that is too long counts as one).",
     ),
 ];
 

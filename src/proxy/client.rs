@@ -85,6 +85,10 @@ pub(super) async fn serve(shared: Arc<Shared>, mut downstream: Stream, connectio
         Closing::ByProxyOrServer
     };
     client.hand_over();
+    if !client.session.sightings.is_empty() {
+        let sightings = &client.session.sightings;
+        client.shared.scouting.last_sighted(connection.number, sightings);
+    }
     client.shared.unheard(client.session.unheard());
     client
         .shared

@@ -13,7 +13,8 @@ use super::backend;
 use super::shared::Shared;
 use crate::admin::api;
 use crate::event::{Action, Event, RuleIndex, What};
-use crate::lock::chronicle::{Chronicle, Entry, Happening, LONGEST_KEY, is_refusable};
+use crate::lock::LONGEST_KEPT_KEY;
+use crate::lock::chronicle::{Chronicle, Entry, Happening, is_refusable};
 use crate::lock::keeper::Waited;
 use crate::session::Witnessed;
 
@@ -159,7 +160,7 @@ impl Telling {
     }
 
     fn pass_on(&self, number: u64, event: &Event, aside: Aside) {
-        if event.key.len() > LONGEST_KEY {
+        if event.key.len() > LONGEST_KEPT_KEY {
             return;
         }
         let mut entry = Entry::new(number, event, aside.waited_ms);
@@ -314,7 +315,7 @@ mod tests {
     fn keys_of_any_length_do_not_wait_in_the_stream() {
         let telling = Telling::new(Chronicle::new(&[], Limits::default()));
         let _listener = telling.listen();
-        for length in [LONGEST_KEY, LONGEST_KEY + 1] {
+        for length in [LONGEST_KEPT_KEY, LONGEST_KEPT_KEY + 1] {
             let event = Event {
                 key: vec![b'k'; length].into(),
                 ..witnessed(What::Contended).event
@@ -322,7 +323,7 @@ mod tests {
             telling.tell([(&event, Aside::default())]);
         }
         let mut to_tell = telling.to_tell.lock().unwrap().take().unwrap();
-        assert_eq!(to_tell.try_recv().unwrap().key.len(), LONGEST_KEY);
+        assert_eq!(to_tell.try_recv().unwrap().key.len(), LONGEST_KEPT_KEY);
         assert!(to_tell.try_recv().is_err());
     }
 }

@@ -1,8 +1,10 @@
 //! One client, in order: the state machine between the two byte streams of one downstream connection.
 //!
 //! The driver's contract: after [`Session::receive_downstream`], [`Session::receive_upstream`], one of the `…_ended`
-//! calls or [`Session::advance`], write out [`Session::to_upstream`] and [`Session::to_downstream`], drain `events`,
-//! `observed`, `sightings`, `settled` and `notices`, ask [`Session::next`] what to do, and wait. Dropping any future loses nothing.
+//! calls or [`Session::advance`], hand over `events`, `observed` and then `releasing` *before* any byte goes out: whoever
+//! keeps leases hears of a grant before its client can act on it, and of a release before the server can. Drain
+//! `sightings`, `settled` and `notices` likewise. Then write out [`Session::to_upstream`] and [`Session::to_downstream`],
+//! ask [`Session::next`] what to do, and wait. Dropping any future loses nothing.
 //!
 //! No IO, no clock, no randomness; nothing here knows what a lease record looks like.
 

@@ -60,10 +60,10 @@ impl Policy {
     /// The rules that ask whether their locks' owners are connected.
     pub(super) fn attentive_rules(&self) -> impl Iterator<Item = RuleIndex> + '_ {
         let attentive = |rule: &Rule| rule.mode == Mode::Enforce && (rule.renew || rule.release_on_disconnect);
-        (0..=u16::MAX)
-            .zip(self.rules.list())
+        self.rules
+            .iter()
             .filter(move |(_, rule)| attentive(rule))
-            .map(|(index, _)| RuleIndex(index))
+            .map(|(index, _)| index)
     }
 }
 

@@ -99,6 +99,8 @@ listen = 5 => 1: listen: must be one table, written as [listen]
 [admin]; hosts = ["a", "b:1"] => 2: admin.hosts: must be a host name
 [admin]; hosts = [5] => 2: admin.hosts: must be a text in quotes or a list
 [admin]; token = "a b" => 2: admin.token: must be printable ASCII
+[admin]; token = " ab" => 2: admin.token: must be printable ASCII
+[admin]; token = "ab\t" => 2: admin.token: must be printable ASCII
 [admin]; token = 12345 => 2: admin.token: must be a text in quotes, not a number
 [log]; level = "warning" => 2: log.level: must be "error", "warn", "info", "debug" or "trace", not "warning"
 [log]; format = "xml" => 2: log.format: must be "text" or "json", not "xml"

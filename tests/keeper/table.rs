@@ -92,9 +92,9 @@ fn a_row_says_what_is_known_of_a_lease() {
     assert_eq!(row.warnings, []);
     rig.close(3, Closing::ByClient);
     assert!(!only(&rig).connected);
-    let (found, waiters) = rig.keeper.lookup(rig.now(), 0, &Bytes::from_static(b"lock:a"), &[]);
+    let (found, count, waiters) = rig.keeper.lookup(rig.now(), 0, &Bytes::from_static(b"lock:a"), None);
     assert_eq!(found, Some(only(&rig)));
-    assert_eq!(waiters.len(), 2);
+    assert_eq!((count, waiters.len()), (2, 2));
     assert_eq!(
         rig.keeper.holder(0, &Bytes::from_static(b"lock:a")).as_deref(),
         Some("o")
@@ -103,18 +103,20 @@ fn a_row_says_what_is_known_of_a_lease() {
 }
 
 #[test]
-fn the_longest_waiters_are_shown_and_all_of_them_for_one_lock() {
+fn the_longest_waiters_are_shown_and_more_of_them_for_one_lock() {
     let mut rig = Rig::new(&[rule()]);
     rig.grant("lock:a", "o", 1, 60_000);
-    for number in (0..40).rev() {
+    for number in (0..300).rev() {
         rig.now_ms += 10;
-        rig.event("lock:a", &format!("w{number:02}"), 2, Bound::Free, What::Contended);
+        rig.event("lock:a", &format!("w{number:03}"), 2, Bound::Free, What::Contended);
     }
     let row = only(&rig);
-    assert_eq!((row.waiting, row.waiters.len()), (40, 16));
-    assert_eq!((&*row.waiters[0].owner, &*row.waiters[15].owner), ("w39", "w24"));
-    let (found, waiters) = rig.keeper.lookup(rig.now(), 0, &row.key, &[]);
-    assert_eq!((waiters.len(), found.unwrap().waiters.len()), (40, 40));
+    assert_eq!((row.waiting, row.waiters.len()), (300, 16));
+    assert_eq!((&*row.waiters[0].owner, &*row.waiters[15].owner), ("w299", "w284"));
+    let (found, count, waiters) = rig.keeper.lookup(rig.now(), 0, &row.key, None);
+    assert_eq!((count, waiters.len()), (300, 256));
+    assert_eq!((&*waiters[0].owner, &*waiters[255].owner), ("w299", "w044"));
+    assert_eq!(found, Some(row));
     rig.now_ms += 10_000;
     assert_eq!(only(&rig).waiting, 0, "nobody has tried for ten seconds");
 }
@@ -123,10 +125,10 @@ fn the_longest_waiters_are_shown_and_all_of_them_for_one_lock() {
 fn who_waits_is_known_also_where_nobody_known_here_holds_the_lock() {
     let mut rig = Rig::new(&[rule()]);
     rig.event("lock:elsewhere", "w", 2, Bound::Free, What::Contended);
-    let (found, waiters) = rig
+    let (found, count, waiters) = rig
         .keeper
-        .lookup(rig.now(), 0, &Bytes::from_static(b"lock:elsewhere"), &[]);
-    assert_eq!((found, waiters.len()), (None, 1));
+        .lookup(rig.now(), 0, &Bytes::from_static(b"lock:elsewhere"), None);
+    assert_eq!((found, count, waiters.len()), (None, 1, 1));
     assert_eq!(rows(&rig), []);
 }
 

@@ -168,7 +168,8 @@ impl Rig {
         self.heard(reply);
     }
 
-    /// Nothing that matters is under way, and nobody looks at what was said so far: the next command and its answer belong together.
+    /// Nothing that matters is under way, and nobody looks at what was said so far: the next command and its answer belong
+    /// together.
     #[track_caller]
     pub fn is_in_step(&mut self) {
         self.take_upstream();

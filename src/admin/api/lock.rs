@@ -73,7 +73,7 @@ pub struct Lock {
     pub fence: Option<u64>,
     /// How many owners wait for it.
     pub waiting: u64,
-    /// Who waits for it, the longest first; at most 16 in a list, all that are known for one lock.
+    /// Who waits for it, the longest first; at most 16.
     pub waiters: Vec<Waiter>,
     /// Earlier leases of this lock that expired with their release still owed: their holders may be at work.
     pub owed: u64,
@@ -130,7 +130,10 @@ pub enum WarningKind {
 pub struct Known {
     /// The live lease, if this proxy knows one.
     pub lease: Option<Lock>,
-    /// Who waits, also if nobody known here holds it; the longest first.
+    /// How many owners wait, also if nobody known here holds it.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Who they are, the longest first; at most 256.
     pub waiters: Vec<Waiter>,
     /// What happened to it lately, the oldest first.
     pub history: Vec<Event>,
@@ -155,8 +158,8 @@ pub struct Span {
     pub due_ms: Option<u64>,
     /// When the lease ended, milliseconds since 1970; nothing while it is live.
     pub end_ms: Option<u64>,
-    /// How: `released`, `expired`, `forced`, `disconnect`, `taken_over`, `removed` (where a rule only observes: somebody
-    /// else's release or overwrite took the lock away), `ended` (found out afterwards), or nothing.
+    /// How: `released`, `expired`, `forced`, `disconnect`, `taken_over`, `removed` (where a rule only observes:
+    /// somebody else's release or overwrite took the lock away), `ended` (found out afterwards), or nothing.
     pub ended: Option<String>,
     /// When the release came, the lease having expired or been removed before: until then its holder was at work.
     /// Milliseconds since 1970.

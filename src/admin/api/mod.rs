@@ -1,7 +1,7 @@
 //! What the admin side says in JSON, as types: written by the routes, read again by the command line. The OpenAPI file
-//! describes the same; a test compares them. Keys are shown as text (UTF-8, what is none replaced) and, so that nothing is
-//! lost, percent-encoded beside it. Times that end in `_ms` are milliseconds since 1970 on this proxy's clock, or spans in
-//! milliseconds where the text says so. No type here has a place for an owner token or a stored value.
+//! describes the same; a test compares them. Keys are shown as text (UTF-8, what is none replaced) and, so that nothing
+//! is lost, percent-encoded beside it. Times that end in `_ms` are milliseconds since 1970 on this proxy's clock, or
+//! spans in milliseconds where the text says so. No type here has a place for an owner token or a stored value.
 
 mod event;
 mod lock;

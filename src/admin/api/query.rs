@@ -1,4 +1,5 @@
-//! What can stand behind the question mark of a path. A misspelt name is an error, so that it does not pass for a default.
+//! What can stand behind the question mark of a path. A misspelt name is an error, so that it does not pass for a
+//! default.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,8 @@ pub struct LocksQuery {
     pub warned: bool,
     /// By what to sort.
     pub sort: Sort,
-    /// Which end comes first; by default what a reader looks for first: the oldest, the most waiters, the least TTL left.
+    /// Which end comes first; by default what a reader looks for first: the oldest, the most waiters, the least TTL
+    /// left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// At most so many rows: 1 to 1000, by default 100.

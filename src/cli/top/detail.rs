@@ -209,6 +209,7 @@ mod tests {
             server_error: None,
             known: Known {
                 lease: Some(lease),
+                waiting: 1,
                 waiters: vec![Waiter {
                     owner: "address=10.0.0.8".to_owned(),
                     waited_ms: 5_000,

@@ -12,8 +12,8 @@
 //! - Figures: 22 KiB for each of hold, wait and TTL of a rule once there is one to record, and 2 KiB of counts: at most
 //!   67 KiB for each rule, of which the configuration allows 1,000.
 //!
-//! One more refused acquire on a contended lock, by far the commonest event, allocates nothing and takes some 180 ns; a lease
-//! granted and released 1.3 us (`benches/chronicle.rs`, on a machine busy with other things).
+//! One more refused acquire on a contended lock, by far the commonest event, allocates nothing and takes some 180 ns; a
+//! lease granted and released 1.3 us (`benches/chronicle.rs`, on a machine busy with other things).
 //!
 //! It decides nothing about locks, and proves nothing: what other proxies do it does not see, and an owner's debts are the
 //! server's business.
@@ -39,11 +39,10 @@ pub use span::{Ending, Span};
 pub use spread::Spread;
 
 use self::shelf::Shelf;
+use super::LONGEST_KEPT_KEY;
 use super::rule::Rule;
 use crate::event::{Event, Operation, RuleIndex, Time, What};
 
-/// Longer keys have no history, and whoever passes events on should leave them out likewise.
-pub const LONGEST_KEY: usize = 4096;
 /// A refusal follows its release at once; other sessions' events may come between.
 const LOOKED_BACK: usize = 4;
 /// Fewer holds than this say nothing about the usual.
@@ -154,7 +153,7 @@ impl Chronicle {
             .map_or(0, |rule| rule.window_ms);
         let number = self.events + 1;
         let (mut is_new, mut learned) = (!is_refused_release(event), None);
-        if event.key.len() <= LONGEST_KEY {
+        if event.key.len() <= LONGEST_KEPT_KEY {
             let place = self.shelf.touch(event.database, &event.key);
             if let Some(history) = self.shelf.at(place) {
                 let is_no_news = event.what == What::Ended && history.spans.knows_the_end(event);

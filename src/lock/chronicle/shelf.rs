@@ -25,15 +25,16 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn push(&mut self, entry: Entry, most: usize) {
-        self.entries.push_back(entry);
-        while self.entries.len() > most {
+        // First, or else the ring doubles its room for one entry more.
+        while self.entries.len() >= most.max(1) {
             self.entries.pop_front();
             self.dropped += 1;
         }
+        self.entries.push_back(entry);
     }
 
     /// Bytes in use; owners are counted once for each entry and span, though they share them.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let owners: usize = self.entries.iter().map(|entry| entry.owner.len()).sum();
         self.entries.capacity() * size_of::<Entry>() + owners + self.spans.bytes()
     }

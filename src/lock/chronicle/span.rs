@@ -2,10 +2,7 @@
 //! Values; which event concerns which span is decided beside it.
 
 use crate::event::{ConnectionId, Event, Owner, Time};
-
-/// Past its due time by less than this, or not quite there, a lease counts as run out: the due time as the proxy knows
-/// it is late by the way of the answer. In milliseconds, as the keeper has it.
-const DUE_MARGIN_MS: u64 = 50;
+use crate::lock::DUE_MARGIN_MS;
 
 /// How a lease ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +102,7 @@ impl Span {
     }
 
     pub(super) fn is_past_due(&self, at: Time) -> bool {
+        // Not quite there counts as well.
         self.due.is_some_and(|due| due <= at.plus_ms(DUE_MARGIN_MS))
     }
 

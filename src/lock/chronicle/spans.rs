@@ -74,12 +74,13 @@ impl Spans {
             let removed = matches!(span.end, Some((_, Ending::Removed)));
             span.overlapped |= removed && span.is_owed(event.at) && span.owner != event.owner;
         }
+        self.make_room(most);
         self.ring.push_back(Span::new(event, event.at, grant.ttl_ms));
-        self.shorten(most);
     }
 
-    fn shorten(&mut self, most: usize) {
-        while self.ring.len() > most {
+    /// For one more; before it comes, or else the ring doubles its room for it.
+    fn make_room(&mut self, most: usize) {
+        while self.ring.len() >= most.max(1) {
             self.ring.pop_front();
         }
     }
@@ -123,9 +124,9 @@ impl Spans {
             (None, Some(start)) => {
                 let mut span = Span::new(event, start, None);
                 span.ends(event.at, how, true, window_ms);
+                self.make_room(most);
                 let place = self.ring.partition_point(|other| other.start <= start);
                 self.ring.insert(place, span);
-                self.shorten(most);
             }
             (None, None) => {}
         }

@@ -805,6 +805,14 @@ fn a_rule_and_a_lock_cost_what_the_documentation_says() {
     scene.then(50, 10, release(ReleaseOutcome::Released, 50));
     let figures = scene.figures();
     assert!(size_of::<Ruled>() + figures.bytes() <= 67 * 1024, "{}", figures.bytes());
+    for number in 1..200 {
+        scene.then(number * 1000, 10, granted(100));
+        scene.then(number * 1000 + 50, 10, release(ReleaseOutcome::Released, 50));
+    }
+    let view = scene.chronicle.lock(0, KEY.as_bytes()).unwrap();
+    assert_eq!((view.entries().count(), view.spans().count()), (64, 32));
+    let bytes = view.history.bytes();
+    assert!((12_000..=15 * 1024).contains(&bytes), "{bytes}");
 }
 
 fn any_what() -> impl Strategy<Value = What> {

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use super::Keeper;
-use super::lease::{DUE_MARGIN_MS, Lease, LeaseId, LockId, MarkKind, MarkState, Pending, Phase, Step};
+use super::lease::{Lease, LeaseId, LockId, MarkKind, MarkState, Pending, Phase, Step};
 use crate::event::{Event, Renewal, Time, What};
+use crate::lock::DUE_MARGIN_MS;
 use crate::lock::chore::{Chore, Task};
 
 /// Leases looked at in one tick; the rest a millisecond later.

@@ -1,4 +1,5 @@
-//! The keeper's counts: the leases of each rule that hold their lock, by age, and the debts by the time they end. Counts; decides nothing.
+//! The keeper's counts: the leases of each rule that hold their lock, by age, and the debts by the time they end. Counts;
+//! decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

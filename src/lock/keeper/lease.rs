@@ -5,11 +5,9 @@ use bytes::Bytes;
 
 use super::Bound;
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token, What};
+use crate::lock::DUE_MARGIN_MS;
 use crate::lock::chore::Task;
 
-/// So long after its due time a lease is looked at, in milliseconds: the due time as the proxy knows it is already late
-/// by the way of the answer, and server and proxy count milliseconds each for themselves.
-pub(super) const DUE_MARGIN_MS: u64 = 50;
 /// Events of several sessions may arrive in another order than the server's. A lease that seems to have ended is looked
 /// at only after so many milliseconds, so that the event which explains its end can arrive.
 pub(super) const SETTLE_MS: u64 = 100;

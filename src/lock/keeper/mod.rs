@@ -40,6 +40,7 @@ use self::lease::{LeaseId, Phase};
 pub use self::reading::Reading;
 pub use self::table::{Row, SortBy, Table, TableQuery};
 pub use self::warning::Warning;
+use super::LONGEST_KEPT_KEY;
 use super::owner::Bound;
 use super::rule::Rule;
 use super::waiters::Waiters;
@@ -85,7 +86,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             leases: 100_000,
-            longest_key: 4096,
+            longest_key: LONGEST_KEPT_KEY,
             key_bytes: 64 << 20,
             watches: 100_000,
             waiters: 10_000,

@@ -22,7 +22,7 @@ const COMPARED_AT_ONCE: usize = 250_000;
 /// So many locks are looked up, or rows written, in one piece.
 const ROWS_AT_ONCE: usize = 200;
 /// So many waiters are shown of each row.
-const WAITERS_SHOWN: usize = 16;
+pub(super) const WAITERS_SHOWN: usize = 16;
 
 /// What a row is sorted by; the least comes first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

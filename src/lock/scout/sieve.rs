@@ -64,6 +64,10 @@ impl Sieve {
         let mut carried = mark.fingerprint();
         for slot in self.place(mark) {
             let found = slot.load(Ordering::Relaxed);
+            // One that is tried again and again stands in front, and its cache line stays with all who read it.
+            if found == carried {
+                return;
+            }
             slot.store(carried, Ordering::Relaxed);
             // What was there already moves to the front, those before it one back.
             if found == mark.fingerprint() || found == 0 {

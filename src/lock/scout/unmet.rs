@@ -26,9 +26,9 @@ impl Unmet {
 
 /// The rules that have got no key.
 pub fn unmet(rules: &Rules) -> impl Iterator<Item = RuleIndex> + '_ {
-    (0..=u16::MAX)
-        .zip(rules.list())
-        .map(|(index, _)| RuleIndex(index))
+    rules
+        .iter()
+        .map(|(index, _)| index)
         .filter(|index| !rules.has_met(*index))
 }
 

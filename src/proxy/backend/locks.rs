@@ -56,16 +56,18 @@ pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, Stri
 
 /// What is known of one lock.
 pub(super) fn known(shared: &Shared, database: u32, key: &[u8]) -> Known {
-    let usual = rules::usual_hold_ms(shared);
+    let rule = shared.policy.load().rules.find(key);
+    let usual_ms = rule.and_then(|rule| shared.telling.chronicle().usual_hold_ms(rule));
     let key = Bytes::copy_from_slice(key);
-    let (at, row, waiters) = {
+    let (at, row, waiting, waiters) = {
         let keeper = shared.keeper();
         let at = shared.now();
-        let (row, waiters) = keeper.lookup(at, database, &key, &usual);
-        (at, row, waiters)
+        let (row, waiting, waiters) = keeper.lookup(at, database, &key, usual_ms);
+        (at, row, waiting, waiters)
     };
     let mut known = Known {
         lease: row.map(|row| lock(shared, &row, at)),
+        waiting: waiting as u64,
         waiters: waiters.iter().map(|waiting| waiter(shared, waiting, at)).collect(),
         ..Known::default()
     };

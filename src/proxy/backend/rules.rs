@@ -1,11 +1,12 @@
 //! The rules in force with their figures, and what these advise.
 
 use crate::admin::api::{Advice, AdviceKind, Recent, RuleView, Spread, Totals};
+use crate::config::check::{mode_word, owner_word};
 use crate::event::{RuleIndex, Time};
 use crate::lock::chronicle::advice::Kind;
 use crate::lock::chronicle::{self, Chronicle, STEP_MS, STEPS, Step};
 use crate::lock::keeper::Summary;
-use crate::lock::rule::{Mode, OwnerPart, Rule};
+use crate::lock::rule::Rule;
 use crate::proxy::shared::Shared;
 
 /// All rules, in the order of the configuration.
@@ -13,7 +14,7 @@ pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
     let policy = shared.policy.load();
     let now = shared.now();
     let gauges = shared.keeper().summary(now);
-    let views = places(policy.rules.list()).zip(&gauges).map(|((index, rule), gauges)| {
+    let views = policy.rules.iter().zip(&gauges).map(|((index, rule), gauges)| {
         let mut view = settings(rule);
         view.matched = policy.rules.has_met(index);
         gauge(&mut view, gauges);
@@ -28,7 +29,7 @@ pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
 pub(super) fn advice(shared: &Shared) -> Vec<Advice> {
     let policy = shared.policy.load();
     let mut all = Vec::new();
-    for (index, rule) in places(policy.rules.list()) {
+    for (index, rule) in policy.rules.iter() {
         let advice = shared.telling.chronicle().advice(index, rule);
         all.extend(advice.into_iter().map(|advice| Advice {
             rule: rule.name.to_string(),
@@ -43,14 +44,10 @@ pub(super) fn advice(shared: &Shared) -> Vec<Advice> {
 /// For each rule, by position: 99 of 100 of its leases are held no longer, in milliseconds.
 pub(super) fn usual_hold_ms(shared: &Shared) -> Vec<Option<u64>> {
     let policy = shared.policy.load();
-    let rules = places(policy.rules.list());
+    let rules = policy.rules.iter();
     rules
         .map(|(index, _)| shared.telling.chronicle().usual_hold_ms(index))
         .collect()
-}
-
-fn places(rules: &[Rule]) -> impl Iterator<Item = (RuleIndex, &Rule)> {
-    (0..=u16::MAX).map(RuleIndex).zip(rules)
 }
 
 fn kind(kind: Kind) -> AdviceKind {
@@ -70,8 +67,8 @@ fn settings(rule: &Rule) -> RuleView {
         patterns: patterns
             .map(|pattern| String::from_utf8_lossy(pattern).into_owned())
             .collect(),
-        mode: mode(rule.mode).to_owned(),
-        owner: rule.owner.iter().map(|part| part_word(*part).to_owned()).collect(),
+        mode: mode_word(rule).to_owned(),
+        owner: rule.owner.iter().map(|part| owner_word(part).to_owned()).collect(),
         default_ttl_ms: rule.default_ttl_ms,
         max_ttl_ms: rule.max_ttl_ms,
         late_release_window_ms: rule.late_release_window_ms,
@@ -135,25 +132,5 @@ fn recent(steps: &[Step], last_unix_ms: u64) -> Recent {
         would_refuse: row(|step| step.would_refuse),
         expired: row(|step| step.expired),
         overlaps: row(|step| step.overlaps),
-    }
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
-    }
-}
-
-/// The word of the configuration.
-fn part_word(part: OwnerPart) -> &'static str {
-    match part {
-        OwnerPart::Connection => "connection",
-        OwnerPart::Process => "process",
-        OwnerPart::Address => "address",
-        OwnerPart::ClientName => "client-name",
-        OwnerPart::User => "user",
-        OwnerPart::Any => "any",
     }
 }

@@ -1,6 +1,7 @@
 //! What the keeper found wrong with a lease, in sentences for people. Finds nothing itself.
 
 use crate::admin::api::{Warning, WarningKind};
+use crate::lock::chronicle::words::length;
 use crate::lock::keeper::Warning as Found;
 
 /// The warning as it is shown, of a lease held for so long.
@@ -14,23 +15,23 @@ pub(super) fn shown(found: &Found, held_ms: u64) -> Warning {
             WarningKind::LongHeld,
             format!(
                 "Held for {}; 99 of 100 leases under this rule end within {}.",
-                span(held_ms),
-                span(usual_ms)
+                length(held_ms),
+                length(usual_ms)
             ),
         ),
         Found::NearExpiry { left_ms: 0, ttl_ms } => (
             WarningKind::NearExpiry,
             format!(
                 "Its TTL of {} has run out, and the server has not said yet what became of it.",
-                span(ttl_ms)
+                length(ttl_ms)
             ),
         ),
         Found::NearExpiry { left_ms, ttl_ms } => (
             WarningKind::NearExpiry,
             format!(
                 "It expires in {}, and nobody has extended its TTL of {} so far.",
-                span(left_ms),
-                span(ttl_ms)
+                length(left_ms),
+                length(ttl_ms)
             ),
         ),
         Found::ForeignRelease { tries: 1 } => (
@@ -55,49 +56,9 @@ pub(super) fn shown(found: &Found, held_ms: u64) -> Warning {
     Warning { kind, text }
 }
 
-/// A span of time in at most two units.
-fn span(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let two = |whole: u64, unit: &str, rest: u64, smaller: &str| {
-        if rest == 0 {
-            format!("{whole} {unit}")
-        } else {
-            format!("{whole} {unit} {rest} {smaller}")
-        }
-    };
-    match milliseconds {
-        0..1000 => format!("{milliseconds} ms"),
-        1000..10_000 if milliseconds % 1000 >= 100 => format!("{seconds}.{} s", milliseconds % 1000 / 100),
-        1000..60_000 => format!("{seconds} s"),
-        60_000..3_600_000 => two(minutes, "min", seconds % 60, "s"),
-        3_600_000..86_400_000 => two(hours, "h", minutes % 60, "min"),
-        _ => two(days, "d", hours % 24, "h"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spans_are_short() {
-        for (milliseconds, expected) in [
-            (0, "0 ms"),
-            (999, "999 ms"),
-            (1000, "1 s"),
-            (1050, "1 s"),
-            (1590, "1.5 s"),
-            (59_999, "59 s"),
-            (60_000, "1 min"),
-            (61_000, "1 min 1 s"),
-            (3_600_000, "1 h"),
-            (5_400_000, "1 h 30 min"),
-            (90_000_000, "1 d 1 h"),
-        ] {
-            assert_eq!(span(milliseconds), expected);
-        }
-    }
 
     #[test]
     fn every_warning_is_one_sentence() {
