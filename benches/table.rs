@@ -95,6 +95,20 @@ fn table(criterion: &mut Criterion) {
     };
     let queries = [
         ("oldest", query(SortBy::Age)),
+        (
+            "oldest_from_90000",
+            TableQuery {
+                offset: 90_000,
+                ..query(SortBy::Age)
+            },
+        ),
+        (
+            "older_than",
+            TableQuery {
+                older_than_ms: Some(1),
+                ..query(SortBy::Age)
+            },
+        ),
         ("most_waiters", query(SortBy::Waiters)),
         ("least_ttl", query(SortBy::Ttl)),
         ("by_key", query(SortBy::Key)),
