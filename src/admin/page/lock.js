@@ -40,10 +40,10 @@ const EVENTS = {
 /** A pattern for the event stream that matches this key, and perhaps a few others: a key may be no text, and long. */
 function patternFor(encoded) {
   const bytes = encoded.match(/%[0-9A-F]{2}|./gi) ?? [];
-  const part = bytes.slice(0, 300).map((byte) => (/^[A-Za-z0-9:_-]$/.test(byte) ? byte : "?"));
+  const part = bytes.slice(0, 250).map((byte) => (/^[A-Za-z0-9:_-]$/.test(byte) ? byte : "?"));
   // A pattern needs a wildcard, or it would match wherever the key is part of another.
   if (part.length) part[0] = "?";
-  return part.join("") + (bytes.length > 300 || !part.length ? "*" : "");
+  return part.join("") + (bytes.length > 250 || !part.length ? "*" : "");
 }
 
 function pair(words, ...values) {
@@ -149,8 +149,8 @@ function waiters() {
   }, PASSING);
   return {
     node,
-    show(list) {
-      say(title, list.length ? `Waiters (${count(list.length)})` : "Waiters");
+    show(list, all) {
+      say(title, list.length ? `Waiters (${count(all)})` : "Waiters");
       draw(list);
     },
     tick(now) {
@@ -239,7 +239,7 @@ export function page(main, frame, parts) {
     drawTags({ database: next.database, rule: next.rule, mode: next.known.lease?.mode });
     holding.show(next);
     inServer.show(next);
-    waiting.show(next.known.waiters);
+    waiting.show(next.known.waiters, next.known.waiting);
     past.show(next.known);
     picture.show(next.known, clock.now());
     tick();

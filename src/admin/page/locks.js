@@ -151,7 +151,7 @@ export function table(main, frame, _parts, params) {
 
   const search = el("input", {
     type: "search", id: "search", placeholder: "Key: a text or a pattern, lock:job:*", autocomplete: "off", spellcheck: "false",
-    maxlength: 1000, "aria-keyshortcuts": "/",
+    maxlength: 256, "aria-keyshortcuts": "/",
   });
   const ownerField = el("input", { type: "text", id: "owner", placeholder: "Owner", autocomplete: "off", spellcheck: "false", maxlength: 300 });
   const ruleField = el("select", { id: "rule" });
@@ -285,8 +285,8 @@ export function table(main, frame, _parts, params) {
   const drawNote = memo(note, ({ total, matched, error }) => {
     if (error) return el("p", { text: `lockward refuses this view: ${error}` });
     if (total && !matched) return [el("p", { text: total === 1 ? "The one lock that is held does not fit these filters." : `None of the ${count(total)} locks that are held fits these filters.` })];
-    return [el("p", { text: "No lock is held." }),
-      el("p", null, "Take one through lockward: ", el("code", { text: "redis-cli -p 6380 SET lock:demo 1 NX EX 60" })),
+    return [el("p", { text: "No lock is held, as far as this lockward has seen since it was started." }),
+      el("p", null, "Take one through lockward: ", el("code", { text: "SET lock:demo 1 NX EX 60" }), ". Those taken elsewhere, or before, are under ", el("a", { href: "#/records", text: "All proxies" }), "."),
       el("p", { class: "quiet", text: "Nothing here although programs take locks? Look at the suggestions: their keys may match no rule." })];
   });
 

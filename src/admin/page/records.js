@@ -21,7 +21,7 @@ export function records(main, frame, _parts, params) {
   let number = 0;
   let stopped = false;
   const pattern = el("input", {
-    type: "search", id: "search", placeholder: "Key: a text or a pattern", autocomplete: "off", spellcheck: "false", maxlength: 1000, value: params.pattern ?? "",
+    type: "search", id: "search", placeholder: "Key: a text or a pattern", autocomplete: "off", spellcheck: "false", maxlength: 256, value: params.pattern ?? "",
   });
   const db = el("input", { type: "number", id: "db", min: 0, max: 1000000, value: params.db ?? "0" });
   const read = el("button", { type: "submit", text: "Read from the server" });

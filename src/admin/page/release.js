@@ -54,7 +54,7 @@ export function releaser(detail, address, done) {
     holder.replaceChildren(el("p", { class: "key" }, name(now.key, 300)),
       el("p", null, lease || now.owner ? ["held by ", owner(lease?.owner ?? now.owner)] : "holder unknown",
         lease ? ` for ${span(clock.now() - lease.since_ms)}` : ""));
-    say(known, now.known.waiters.length ? `${counted(now.known.waiters.length, "owner waits", "owners wait")} for it.` : "Nobody is known to wait for it.");
+    say(known, now.known.waiting ? `${counted(now.known.waiting, "owner waits", "owners wait")} for it.` : "Nobody is known to wait for it.");
   }
 
   async function release(event) {

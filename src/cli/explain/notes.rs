@@ -22,6 +22,9 @@ pub(super) const EVERYTHING: Features = Features {
     login: false,
 };
 
+/// What becomes of bytes that servers read differently.
+pub(super) const AS_ARRAY: &str = "it goes up as an array: servers read such bytes differently in an inline command";
+
 /// What the table says of a command.
 pub(super) fn about(row: &Row) -> String {
     let name = row.name.to_ascii_uppercase();

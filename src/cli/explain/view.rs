@@ -108,7 +108,13 @@ pub(super) fn explain(command: &Command, ground: &Ground<'_>) -> Result<Explanat
         sent: requests,
         untouched,
     };
-    let Some(row) = row else { return Ok(explanation) };
+    let Some(row) = row else {
+        if !untouched {
+            "unknown: forwarded".clone_into(&mut explanation.about);
+            explanation.notes.push(notes::AS_ARRAY.to_owned());
+        }
+        return Ok(explanation);
+    };
     let places: Vec<usize> = command::keys(row, args).collect();
     explanation.keys = places
         .iter()

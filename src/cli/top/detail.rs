@@ -69,7 +69,7 @@ fn of_lock(found: &LockDetail, zone: &TimeZone) -> Vec<Line> {
         None => lines.push(field("holder", "none that this lockward knows".to_owned())),
     }
     lines.push(plain(String::new()));
-    lines.push(title(&format!("{} waiting", found.known.waiters.len())));
+    lines.push(title(&format!("{} waiting", found.known.waiting)));
     lines.extend(found.known.waiters.iter().map(of_waiter));
     lines.push(plain(String::new()));
     lines.push(title("history, the latest first"));
