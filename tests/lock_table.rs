@@ -28,7 +28,7 @@ fn settings(server: u16) -> String {
 }
 
 struct Scene {
-    _server: RealServer,
+    server: RealServer,
     runtime: Runtime,
     backend: Arc<dyn Backend>,
     client: redis::Client,
@@ -44,7 +44,7 @@ impl Scene {
         runtime.spawn(async move { proxy.serve(&config, std::future::pending()).await });
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
         Ok(Scene {
-            _server: server,
+            server,
             runtime,
             backend,
             client,
@@ -98,12 +98,54 @@ fn unix_ms() -> u64 {
     u64::try_from(since.expect("after 1970").as_millis()).expect("not that late")
 }
 
+/// Lock libraries release by a script of their own. No answer tells observe mode what it did, so lockward looks.
+fn given_up_by_a_script(scene: &Scene) -> Result<(), Box<dyn Error>> {
+    let mut client = scene.connect("library")?;
+    for key in ["seen:script", "lock:script"] {
+        assert!(acquire(&mut client, key, 60_000)?);
+        scene.until("the lease", |rows| rows.iter().any(|row| row.key == key));
+        let script = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+        let done: u64 = cmd("EVAL")
+            .arg(script)
+            .arg(1)
+            .arg(key)
+            .arg("value-1")
+            .query(&mut client)?;
+        assert_eq!(done, 1);
+        scene.until("its end", |rows| rows.iter().all(|row| row.key != key));
+        let known = scene.known(key);
+        let last = known.spans.last().expect("a lease");
+        assert_eq!(
+            (last.ended.as_deref(), last.owed),
+            (Some("released"), false),
+            "{last:?}"
+        );
+    }
+    Ok(())
+}
+
+/// A lock without TTL that was deleted past lockward: whoever looks at it has the table put right.
+fn gone_past_the_proxy(scene: &Scene, server: u16) -> Result<(), Box<dyn Error>> {
+    let mut client = scene.connect("ghost")?;
+    assert!(cmd("SETNX").arg("lock:ghost").arg("1").query::<bool>(&mut client)?);
+    scene.until("the lease", |rows| rows.iter().any(|row| row.key == "lock:ghost"));
+    let mut direct = redis::Client::open(format!("redis://127.0.0.1:{server}"))?.get_connection()?;
+    assert!(release(&mut direct, "lock:ghost")?);
+    let looked = scene.backend.inspect(0, "lock:ghost".into());
+    assert!(!scene.runtime.block_on(looked)?.exists);
+    scene.until("its end", |rows| rows.iter().all(|row| row.key != "lock:ghost"));
+    Ok(())
+}
+
 fn the_table_tells_on(program: &str) -> Result<(), Box<dyn Error>> {
     let scene = Scene::start(program)?;
+    let server = scene.server.port();
     holder_and_waiter(&scene)?;
     queries(&scene)?;
     a_flush_empties_one_database(&scene)?;
     observed(&scene)?;
+    given_up_by_a_script(&scene)?;
+    gone_past_the_proxy(&scene, server)?;
     scene.runtime.shutdown_background();
     Ok(())
 }

@@ -4,7 +4,7 @@
 use crate::lock::model::{Caller, Holder};
 
 /// More at once are not remembered for one lock.
-const MOST: usize = 32;
+const MOST: usize = 8;
 
 /// Those who were robbed of one lock, the oldest first.
 #[derive(Debug, Default)]
