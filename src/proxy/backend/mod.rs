@@ -151,8 +151,8 @@ impl Backend for Admin {
     }
 }
 
-/// If the server knows no lock, or another holder than this proxy, the lease known here is looked at. (Under an observe rule
-/// there is no record that could name a holder.)
+/// If the server knows no lock, or another holder than this proxy, the lease known here is looked at. (Under an observe
+/// rule there is no record that could name a holder.)
 fn compare(shared: &Shared, database: u32, key: &Bytes, seen: &Seen) {
     let known = shared.keeper().holder(database, key);
     let other = known.is_some() && seen.owner.is_some() && known.as_deref() != seen.owner.as_deref();
