@@ -113,6 +113,10 @@ fn given_up_by_a_script(scene: &Scene) -> Result<(), Box<dyn Error>> {
             .query(&mut client)?;
         assert_eq!(done, 1);
         scene.until("its end", |rows| rows.iter().all(|row| row.key != key));
+        // The timeline hears of it a moment after the table.
+        scene.until("the timeline", |_| {
+            scene.known(key).spans.last().is_some_and(|last| last.end_ms.is_some())
+        });
         let known = scene.known(key);
         let last = known.spans.last().expect("a lease");
         assert_eq!(
