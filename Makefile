@@ -66,8 +66,9 @@ demo: build ## the founding bug, on the server and through lockward
 	@scripts/get-server any >/dev/null
 	$(RELEASE) demo
 
-bench: ## the benchmarks
+bench: ## the benchmarks, and lockward beside a direct connection and other proxies
 	LOCKWARD_TEST_REDIS=$(REDIS) cargo bench --locked
+	scripts/bench
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
 	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture
