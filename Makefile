@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench sim clean
+.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ demo: build ## the founding bug, on the server and through lockward
 bench: ## the benchmarks, and lockward beside a direct connection and other proxies
 	LOCKWARD_TEST_REDIS=$(REDIS) cargo bench --locked
 	scripts/bench
+
+instructions: ## what a request costs in instructions, against what was written down
+	tests/checks/instructions.py --server $(REDIS) --valgrind $$(scripts/get-tool valgrind)
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
 	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture
