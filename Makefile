@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention million leaks prometheus page screenshots demo bench instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,13 @@ clients: build ## redis-py, python-redis-lock, ioredis and redlock, directly and
 transparency: build ## the same bytes directly and through lockward
 	tests/checks/transparency.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/transparency.py --proxy $(RELEASE) --server $(VALKEY)
+
+sharing: build ## clients that share connections to the server see nothing of each other; scenarios and transparency so, too
+	for server in $(REDIS) $(VALKEY); do \
+		tests/checks/sharing.py --proxy $(RELEASE) --server $$server || exit 1; \
+		tests/wire/run.py --mode shared --jobs $(JOBS) --proxy $(RELEASE) --server $$server || exit 1; \
+		tests/checks/transparency.py --mode shared --proxy $(RELEASE) --server $$server || exit 1; \
+	done
 
 limits: build ## a crash with locks held, idle connections, clients that do not read
 	tests/checks/limits.py --proxy $(RELEASE) --server $(REDIS)

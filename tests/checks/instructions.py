@@ -142,10 +142,10 @@ class Check:
         lines = []
         with open(FILE) as file:
             for line in file.read().splitlines():
-                section = re.match(r"\[(\w+)(?:\.(\w+))?\]", line)
+                section = re.match(r"\[([\w.]+)\]", line)
                 count = re.match(r'"?([a-z]+-\d+)"? = \d+', line)
                 if section:
-                    part, mode = section.groups()
+                    part, mode = (section.group(1).split(".") + [None])[:2]
                 elif count and (part, mode, count.group(1)) in self.measured:
                     line = '%s = %d' % (count.group(1), self.measured[part, mode, count.group(1)])
                 elif line.startswith("rustc = "):
