@@ -2,8 +2,8 @@
 //! requests and answers without a socket between them, so that the count is the same each time, to the instruction.
 //!
 //! `core SERVER_PORT MODE SHAPE TURNS`, with a real server on the loopback: what it answers is recorded once and played
-//! TURNS times. The difference between two numbers of turns is the price of a turn alone. It measures no time, and leaves out
-//! what the shell does: sockets, metrics, the keeper.
+//! TURNS times. The difference between two numbers of turns is the price of a turn alone. It measures no time, and
+//! leaves out what the shell does: sockets, metrics, the keeper.
 
 use std::collections::VecDeque;
 use std::error::Error;
