@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -164,13 +165,16 @@ class Server(Process):
 
 class Proxy(Process):
     """lockward in front of a server. `rules` is the TOML behind the sections that the harness writes itself; with an
-    empty `token` nothing can be changed through the admin address. `mode` and `workers` are as in the configuration."""
+    empty `token` nothing can be changed through the admin address. `mode` and `workers` are as in the configuration; rules
+    that name a mode themselves are for that one."""
 
     name = "proxy"
 
     def __init__(self, program, server, rules, folder, unix=None, token=marks.ADMIN_TOKEN, mode=None, workers=None):
         super().__init__(folder)
         self.program, self.unix = program, unix
+        if re.search(r'^mode = "(dedicated|shared)"', rules, re.M):
+            mode = None
         self.variables = {name: str(value) for name, value in (
             ("LOCKWARD_UPSTREAM__MODE", mode), ("LOCKWARD_LISTEN__WORKERS", workers)) if value is not None}
         self.port, self.admin_port = free_port(), free_port()
