@@ -26,7 +26,7 @@ from harness.processes import DEFAULT_RULES, Proxy, Server      # noqa: E402
 
 FILE = os.path.join(HERE, "instructions.toml")
 TURNS = 500             # of the core; twice as many in a second run, and the difference counts
-REQUESTS = 8000         # of the whole program, in each of ROUNDS
+REQUESTS, LOCK_REQUESTS = 8000, 2000     # of the whole program, in each of ROUNDS
 WARM_UP = 1000
 ROUNDS = 3
 OTHER_COMPILER = 15     # per cent that a count may grow by where another compiler built the programs
@@ -84,11 +84,11 @@ def end_to_end(programs, proxy, shape):
     """Instructions of the whole program for each request, or for each cycle of two."""
     operation, pipeline = shape.split("-")
     shared = dict(operation=operation, pipeline=pipeline, clients=50, keys=WARM_UP)
-    counts = []
+    counts, number = [], REQUESTS if operation == "get" else LOCK_REQUESTS
     with Load(programs["load"], proxy.port, requests=WARM_UP, **shared) as load:
         load.run()
     for seed in range(ROUNDS):
-        with Load(programs["load"], proxy.port, requests=REQUESTS, seed=seed + 1, **shared) as load:
+        with Load(programs["load"], proxy.port, requests=number, seed=seed + 1, **shared) as load:
             proxy.count()
             requests = load.run()["requests"]
             counts.append(proxy.count() / requests * (2 if operation == "cycle" else 1))

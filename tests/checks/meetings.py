@@ -10,6 +10,8 @@ from modelled import OK, USERS, Client, Store, Wrong, array, bulk, number
 
 CLIENTS = 16
 STEPS = 300
+PAUSES = (100, 200)     # steps before which everybody is quiet for a while, in runs that pause
+PAUSE = 1.3             # seconds: after that, lockward takes a connection away from a client that needs none of its own
 PATIENCE = 10           # seconds for what is not immediate
 # What a client does by itself, and how often.
 ALONE = {
@@ -30,9 +32,11 @@ def message(client, *words):
 
 
 class Run:
-    """`direct` is a connection to the server itself, of this run alone."""
+    """`direct` is a connection to the server itself, of this run alone. In a run that `pauses` all clients are quiet now
+    and then, with whatever state they have."""
 
-    def __init__(self, proxy, direct, seed):
+    def __init__(self, proxy, direct, seed, pauses):
+        self.pauses = pauses
         self.proxy, self.direct, self.random = proxy, direct, random.Random(seed)
         self.name, self.store, self.born = "r%x" % seed, Store(), 0
         self.clients = [self.newcomer() for _ in range(CLIENTS)]
@@ -45,7 +49,9 @@ class Run:
         meetings = [self.foreign_write, self.subscription, self.blocking, self.monitor, self.tracking, self.leaves]
         weights = [6, 4, 3, 1, 2, 4]
         try:
-            for _ in range(STEPS):
+            for step in range(STEPS):
+                if self.pauses and step in PAUSES:
+                    time.sleep(PAUSE)
                 client = self.random.choice(self.clients)
                 if self.random.random() < 0.75:
                     self.alone(client)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 from .processes import Process
 
@@ -128,6 +129,23 @@ class Awake:
         for child in self.children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+def idle_kib(process, count):
+    """What each of so many connections costs a process, in KiB of its resident memory, when it has asked once and idles."""
+    with process.connect() as first:
+        first.ask("GET", "idle")
+    time.sleep(0.3)
+    before, connections = process.rss_kib(), []
+    try:
+        for _ in range(count):
+            connections.append(process.connect())
+            connections[-1].ask("GET", "idle")
+        time.sleep(0.5)
+        return (process.rss_kib() - before) / count
+    finally:
+        for connection in connections:
+            connection.reset()
 
 
 class Command(Process):
