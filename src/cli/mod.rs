@@ -118,9 +118,10 @@ fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// A runtime with one worker for each core.
+/// A runtime for everything but the clients' bytes, which have threads of their own.
 fn runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
     tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| {

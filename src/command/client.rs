@@ -58,8 +58,8 @@ impl<'a> ClientCall<'a> {
 pub struct Hello<'a> {
     /// The protocol version, 2 or 3; `None`: as it is (or a version that the server refuses).
     pub version: Option<u8>,
-    /// The ACL user of the last `AUTH`.
-    pub user: Option<&'a [u8]>,
+    /// The ACL user and the password of the last `AUTH`.
+    pub login: Option<(&'a [u8], &'a [u8])>,
     /// The name of the last `SETNAME`.
     pub name: Option<&'a [u8]>,
 }
@@ -83,8 +83,8 @@ impl<'a> Hello<'a> {
         let mut at = 2;
         while let Some(option) = args.get(at) {
             match (args.get(at + 1), args.get(at + 2)) {
-                (Some(user), Some(_)) if is_word(option, b"auth") => {
-                    hello.user = Some(user);
+                (Some(user), Some(password)) if is_word(option, b"auth") => {
+                    hello.login = Some((user, password));
                     at += 3;
                 }
                 (Some(name), _) if is_word(option, b"setname") => {
@@ -98,11 +98,12 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// The ACL user of an `AUTH` request: `default` if only a password is given. `None`: the server refuses it.
-pub fn auth_user(args: Args<'_>) -> Option<&[u8]> {
+/// The ACL user and the password of an `AUTH` request; the user is `default` if only a password is given. `None`: the
+/// server refuses it.
+pub fn auth_login(args: Args<'_>) -> Option<(&[u8], &[u8])> {
     match args.len() {
-        2 => Some(b"default"),
-        3 => args.get(1),
+        2 => Some((b"default", args.get(1)?)),
+        3 => Some((args.get(1)?, args.get(2)?)),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@ pub mod role;
 pub mod row;
 #[cfg(test)]
 mod sample;
+pub mod standing;
 mod table;
 pub mod waiting;
 
@@ -16,4 +17,5 @@ pub use keys::{early, keys, target};
 pub use lookup::{CommandId, count, lookup, name, row};
 pub use role::{Channels, Idiom, Role};
 pub use row::{Keys, Row, Subcommand, arity_ok};
+pub use standing::{Stay, asks_for_own_writes, stay};
 pub use waiting::may_wait;

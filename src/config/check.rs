@@ -43,7 +43,11 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     );
     line(
         "upstream",
-        format!("{}, dedicated, connect timeout {timeout}", server(&upstream.server)),
+        format!(
+            "{}, {}, connect timeout {timeout}",
+            server(&upstream.server),
+            upstream.mode.word()
+        ),
     );
     let names = match &admin.hosts[..] {
         [] => String::new(),

@@ -7,6 +7,7 @@ pub(super) const LISTEN: &[&str] = &[
     "proxy_protocol",
     "tcp_keepalive",
     "max_connections",
+    "workers",
 ];
 pub(super) const TLS: &[&str] = &["cert", "key", "client_ca"];
 pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout"];

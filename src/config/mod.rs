@@ -66,6 +66,8 @@ pub struct Listen {
     pub tcp_keepalive: Option<Duration>,
     /// Connections beyond are closed at once.
     pub max_connections: usize,
+    /// How many threads carry the clients' bytes.
+    pub workers: usize,
 }
 
 /// `[upstream]`.
@@ -73,8 +75,29 @@ pub struct Listen {
 pub struct Upstream {
     /// The server, and as whom lockward's own connection comes to it.
     pub server: Server,
+    /// Whether each client has a connection of its own.
+    pub mode: UpstreamMode,
     /// How long a connect may take.
     pub connect_timeout: Duration,
+}
+
+/// Which connections to the server the clients get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamMode {
+    /// Each client its own.
+    Dedicated,
+    /// Clients without state on their connection share a few.
+    Shared,
+}
+
+impl UpstreamMode {
+    /// As it is written in the file.
+    pub fn word(self) -> &'static str {
+        match self {
+            UpstreamMode::Dedicated => "dedicated",
+            UpstreamMode::Shared => "shared",
+        }
+    }
 }
 
 /// `[admin]`.

@@ -1,6 +1,8 @@
 //! The sections with one table each, key by key, with their defaults. What this version cannot do yet is refused here,
 //! never passed over. Whether the settings fit together is looked at elsewhere.
 
+use std::num::NonZero;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use super::address::{HostPort, Place, Server};
@@ -11,13 +13,14 @@ use super::keys;
 use super::reader::{Empty, Origins, Reader};
 use super::rules;
 use super::tree::{Node, Table, Value};
-use super::{Admin, Config, Format, Level, Listen, Log, Records, Secret, Upstream};
+use super::{Admin, Config, Format, Level, Listen, Log, Records, Secret, Upstream, UpstreamMode};
 
 /// The longest record prefix, in bytes: it is stored with every lock.
 const LONGEST_PREFIX: usize = 64;
 /// The longest host name, in bytes (RFC 1035).
 const LONGEST_HOST: usize = 253;
 const MOST_CONNECTIONS: u32 = 1_000_000;
+const MOST_WORKERS: u32 = 256;
 
 /// Reads the whole tree.
 pub(super) fn read(tree: Table, faults: &mut Vec<Fault>) -> Settings {
@@ -104,6 +107,15 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
         },
         tcp_keepalive: (keepalive > 0).then(|| Duration::from_millis(keepalive)),
         max_connections: max_connections.try_into().unwrap_or(usize::MAX),
+        workers: workers(reader),
+    }
+}
+
+/// 0 in the file: one for each core.
+fn workers(reader: &mut Reader<'_>) -> usize {
+    match reader.integer("workers", 0, MOST_WORKERS).unwrap_or(0) {
+        0 => available_parallelism().map_or(1, NonZero::get),
+        number => number.try_into().unwrap_or(1),
     }
 }
 
@@ -138,13 +150,12 @@ fn upstream(reader: &mut Reader<'_>) -> Upstream {
         password: None,
         database: 0,
     });
-    reader.parsed("mode", "\"dedicated\"", |text| match text {
-        "shared" => Err("\"shared\" is not in this version yet; use \"dedicated\"".to_owned()),
-        text => super::reader::pick(text, &[("dedicated", ())]),
-    });
+    let modes = [UpstreamMode::Dedicated, UpstreamMode::Shared];
+    let mode = reader.choice("mode", &modes.map(|mode| (mode.word(), mode)));
     let timeout = reader.milliseconds("connect_timeout", 1).unwrap_or(2_000);
     Upstream {
         server,
+        mode: mode.unwrap_or(UpstreamMode::Dedicated),
         connect_timeout: Duration::from_millis(timeout),
     }
 }

@@ -1,4 +1,4 @@
-//! Where clients come in: a TCP port or a unix socket. Takes connections and hands each to its own task.
+//! Where clients come in: a TCP port or a unix socket. Takes connections and gives each to a worker.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -9,12 +9,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::client;
 use super::shared::Shared;
-use super::stream::Stream;
+use super::stream::{Arrival, Stream};
+use super::workers::Workers;
 use crate::config::Place;
 use crate::resp::{encode, texts};
 
@@ -86,23 +85,23 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Takes clients until a drain is asked for, then waits for those that are there.
-pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>) {
-    let mut clients = JoinSet::new();
+pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>, mut workers: Workers) {
     let mut draining = shared.draining.clone();
     loop {
         tokio::select! {
             () = drain_begins(&mut draining) => break,
-            Some(_) = clients.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok(stream) if clients.len() >= limits.max_connections => turn_away(&stream),
+                Ok(stream) if workers.clients() >= limits.max_connections => turn_away(&stream),
                 Ok(stream) => {
                     if let Some(idle) = limits.keep_alive
                         && let Err(error) = stream.keep_alive(idle)
                     {
                         tracing::debug!(%error, "no keep-alive for a client");
                     }
-                    let connection = shared.connection();
-                    clients.spawn(client::serve(Arc::clone(&shared), stream, connection));
+                    match Arrival::try_from(stream) {
+                        Ok(arrival) => workers.give(arrival, shared.connection()),
+                        Err(error) => tracing::warn!(%error, "cannot take a client"),
+                    }
                 }
                 // A client that is gone before it was taken is nobody's fault; no descriptor left calms down by waiting.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -114,7 +113,7 @@ pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>)
         }
     }
     drop(listener);
-    while clients.join_next().await.is_some() {}
+    workers.empty().await;
 }
 
 /// Waits until a drain is asked for, or nobody is left to ask.

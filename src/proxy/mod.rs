@@ -8,10 +8,15 @@ mod keeping;
 mod listener;
 pub mod own;
 mod peer;
+mod pools;
 mod scouting;
 mod shared;
 mod stream;
 mod telling;
+mod trunk;
+mod upstream;
+mod worker;
+mod workers;
 
 use std::io;
 use std::sync::Arc;
@@ -28,6 +33,7 @@ use crate::lock::features::Features;
 use listener::Listener;
 use own::Handle;
 use shared::Shared;
+use workers::Workers;
 
 /// How long clients get to come to a command boundary once a drain was asked for.
 pub const DRAIN: Duration = Duration::from_secs(5);
@@ -51,6 +57,9 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// No thread could be started.
+    #[error("cannot start a worker thread: {0}")]
+    Workers(io::Error),
 }
 
 /// A proxy that listens, and does not serve yet.
@@ -58,6 +67,7 @@ pub struct Proxy {
     backend: Arc<dyn admin::Backend>,
     shared: Arc<Shared>,
     listener: Listener,
+    workers: Workers,
     limits: listener::Limits,
     admin: TcpListener,
     admin_hosts: Vec<String>,
@@ -87,6 +97,7 @@ impl Proxy {
             })?;
         let (drain, draining) = watch::channel(false);
         let shared = Arc::new(Shared::new(config, draining));
+        let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
         let limits = listener::Limits {
             keep_alive: config.listen.tcp_keepalive,
             max_connections: config.listen.max_connections,
@@ -102,6 +113,7 @@ impl Proxy {
             backend: Arc::new(backend::Admin::new(Arc::clone(&shared))),
             shared,
             listener,
+            workers,
             limits,
             admin,
             admin_hosts: hosts,
@@ -131,6 +143,7 @@ impl Proxy {
             backend,
             shared,
             listener,
+            workers,
             limits,
             admin,
             admin_hosts,
@@ -148,7 +161,7 @@ impl Proxy {
             let _ = ended.await;
         };
         let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
-        let clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared)));
+        let mut clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared), workers));
         stop.await;
         tracing::info!(
             clients = shared.clients.len(),
@@ -156,11 +169,13 @@ impl Proxy {
         );
         // Nobody is left to hear it only if everything has ended already.
         let _ = drain.send(true);
-        if timeout(DRAIN, clients).await.is_err() {
+        if timeout(DRAIN, &mut clients).await.is_err() {
             tracing::warn!(
                 clients = shared.clients.len(),
                 "closing clients that came to no command boundary"
             );
+            // The worker threads end with it.
+            clients.abort();
         }
         drop(over);
         let _ = admin.await;

@@ -15,7 +15,7 @@ use super::own::Handle;
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
 use crate::command::{self, CommandId};
-use crate::config::{Config, Place};
+use crate::config::{Config, Place, UpstreamMode};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::chronicle::{self, Chronicle};
@@ -39,6 +39,8 @@ pub(super) struct Shared {
     pub own: Handle,
     /// Where the server is.
     pub upstream: Place,
+    /// Whether clients share connections to it where they can.
+    pub shares: bool,
     /// How long a connect may take.
     pub connect_timeout: Duration,
     /// Becomes true when no new work is taken.
@@ -74,6 +76,7 @@ impl Shared {
             metrics,
             own: super::own(config),
             upstream: config.upstream.server.place.clone(),
+            shares: config.upstream.mode == UpstreamMode::Shared,
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
@@ -122,13 +125,11 @@ impl Shared {
         tracing::debug!(connection = %session.connection(), from, "a client connected");
         self.clients.opened(session.connection(), from);
         self.metrics.opened(Side::Downstream);
-        self.metrics.opened(Side::Upstream);
     }
 
     pub(super) fn closed(&self, connection: &ConnectionId, closing: Closing, ended: &[Owner]) {
         self.clients.closed(connection);
         self.metrics.closed(Side::Downstream);
-        self.metrics.closed(Side::Upstream);
         self.keeper().closed(self.now(), connection, closing);
         if closing == Closing::ByClient {
             self.observatory().gone(connection, ended);

@@ -1,11 +1,14 @@
 //! A TCP or a unix connection behind one face, with non-blocking reads and writes only: dropping a wait loses nothing.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
+use std::os::unix;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncWriteExt, Interest, Ready};
+use tokio::io::{AsyncRead, AsyncWriteExt, Interest, ReadBuf, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
@@ -72,12 +75,37 @@ impl Stream {
         }
     }
 
-    /// Whether the other side sends no more, though what it sent may not be read yet. Does not wait.
-    pub(super) async fn is_hung_up(&self) -> bool {
-        tokio::select! {
-            biased;
-            ready = self.ready(Interest::READABLE) => ready.map_or(true, |ready| ready.is_read_closed()),
-            () = std::future::ready(()) => false,
+    /// Whether the other side sends no more, though what it sent may not be read yet.
+    pub(super) fn is_hung_up(&self) -> bool {
+        let mut nobody = Context::from_waker(Waker::noop());
+        match pin!(self.ready(Interest::READABLE)).poll(&mut nobody) {
+            Poll::Ready(ready) => ready.map_or(true, |ready| ready.is_read_closed()),
+            Poll::Pending => false,
+        }
+    }
+
+    /// Reads what is there into the beginning of `into`, and how many bytes that were; 0 at the end of the stream. One
+    /// system call: a read that does not fill `into` is known to be the last one for now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(into);
+        let read = match self {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+        };
+        read.map_ok(|()| buffer.filled().len())
+    }
+
+    /// Waits until something can be written.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Tcp(stream) => stream.poll_write_ready(cx),
+            Stream::Unix(stream) => stream.poll_write_ready(cx),
         }
     }
 
@@ -117,6 +145,38 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
             Stream::Unix(_) => None,
+        }
+    }
+}
+
+/// A connection that was taken on one thread, on its way to another.
+pub(super) enum Arrival {
+    /// Over TCP.
+    Tcp(net::TcpStream),
+    /// Over a unix socket.
+    Unix(unix::net::UnixStream),
+}
+
+impl Arrival {
+    /// Makes it the runtime's of this thread.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn register(self) -> io::Result<Stream> {
+        match self {
+            Arrival::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+            Arrival::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+        }
+    }
+}
+
+impl TryFrom<Stream> for Arrival {
+    type Error = io::Error;
+
+    fn try_from(stream: Stream) -> io::Result<Arrival> {
+        match stream {
+            Stream::Tcp(stream) => stream.into_std().map(Arrival::Tcp),
+            Stream::Unix(stream) => stream.into_std().map(Arrival::Unix),
         }
     }
 }

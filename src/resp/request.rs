@@ -77,6 +77,8 @@ pub struct RequestScanner {
     missing: usize,
     inline: bool,
     ambiguous: bool,
+    /// Every byte of the framing so far is as every server reads it.
+    canonical: bool,
     spans: Vec<Span>,
     text: Vec<u8>,
     /// Bytes examined in all, so that a test can show that the work is linear.
@@ -104,6 +106,7 @@ impl RequestScanner {
             missing: 0,
             inline: false,
             ambiguous: false,
+            canonical: true,
             spans: Vec::new(),
             text: Vec::new(),
             #[cfg(test)]
@@ -161,6 +164,7 @@ impl RequestScanner {
                         end: self.at + size - 2,
                     });
                     self.at += size;
+                    self.canonical &= input.get(self.at - 2..self.at) == Some(b"\r\n");
                     self.end_argument();
                 }
                 Stage::Done => {
@@ -194,6 +198,12 @@ impl RequestScanner {
         self.ambiguous
     }
 
+    /// Whether the complete request is an array whose framing has one reading only, in any server: numbers of the usual
+    /// length, `\r\n` behind each and behind each argument.
+    pub fn canonical(&self) -> bool {
+        self.canonical && !self.inline
+    }
+
     /// Makes the scanner stand before the next request and gives memory back that an unusual one took.
     pub fn next(&mut self) {
         self.stage = Stage::Start;
@@ -205,6 +215,7 @@ impl RequestScanner {
         self.missing = 0;
         self.inline = false;
         self.ambiguous = false;
+        self.canonical = true;
         self.spans.clear();
         self.text.clear();
         if self.spans.capacity() > KEPT_SPANS {
@@ -337,9 +348,14 @@ impl RequestScanner {
         match Line::short(rest, kind) {
             Some(line) => {
                 self.examine(line.size);
+                self.canonical &= rest.get(line.size - 1) == Some(&b'\n');
                 Ok(Some(line))
             }
-            None => self.searched_line(rest, too_big),
+            None => {
+                let line = self.searched_line(rest, too_big)?;
+                self.canonical &= line.is_none();
+                Ok(line)
+            }
         }
     }
 

@@ -39,6 +39,10 @@ pub fn upstream_unreachable(place: &str, why: &str) -> String {
     format!("UPSTREAM cannot reach the server at {place}: {why}")
 }
 
+/// A connection that several clients share broke before this answer came.
+pub const UPSTREAM_BROKE: &str =
+    "UPSTREAM the connection to the server broke before it answered; the command may have been carried out";
+
 /// The client's ACL user may not run the lock scripts. `said` is the server's own error line, `prefix` what the names of
 /// lease records begin with.
 pub fn noperm(said: &[u8], prefix: &str) -> String {

@@ -277,6 +277,7 @@ impl Session {
             self.transaction = Default::default();
         }
         if let Some(done) = self.pending.pop() {
+            self.stayed(&done, now);
             self.settle(&done, now);
         }
         if self.pending.is_empty() {

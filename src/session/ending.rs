@@ -105,6 +105,7 @@ impl Session {
                 | Special::Switch(_)
                 | Special::LoginProbe(_)
                 | Special::Mute
+                | Special::Ours
         )
     }
 
@@ -158,7 +159,8 @@ impl Session {
             || (!self.leaving_now()
                 && self.to_upstream.len() < BUFFER_LIMIT
                 && self.pending.has_room()
-                && !(self.held_back() && self.requests.len() >= STREAM_FROM))
+                && self.line_has_room()
+                && !((self.held_back() || self.wants_line()) && self.requests.len() >= STREAM_FROM))
     }
 
     /// What comes is not looked at before the answers due have come.

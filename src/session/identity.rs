@@ -2,6 +2,7 @@
 //! server's OK. Checks no password.
 
 use core::net::IpAddr;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,19 +29,36 @@ pub(super) struct Identity {
     pub name: Bytes,
     pub database: u32,
     pub resp: Resp,
+    /// What the client logged in with, so that it can get another connection; `None`: it never did.
+    pub login: Option<Login>,
     /// One owner for each rule, derived when first needed.
     owners: Vec<Option<Derived>>,
+}
+
+/// What a client has logged in with. Shows itself nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Login {
+    pub user: Bytes,
+    pub password: Bytes,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a command will change, once the server has said OK.
 #[derive(Debug)]
 pub(super) enum Change {
-    User(Bytes),
+    User(Login),
     Name(Bytes),
     Database(u32),
     Hello {
         resp: Option<Resp>,
-        user: Option<Bytes>,
+        user: Option<Login>,
         name: Option<Bytes>,
         /// How often it says AUTH.
         logins: usize,
@@ -75,18 +93,21 @@ impl Identity {
             name: Bytes::new(),
             database: 0,
             resp: Resp::Two,
+            login: None,
             owners: Vec::new(),
         }
     }
 
     pub(super) fn apply(&mut self, change: Change) {
         match change {
-            Change::User(user) => self.user = user,
+            Change::User(login) => self.log_in(login),
             Change::Name(name) => self.name = name,
             Change::Database(database) => self.database = database,
             Change::Hello { resp, user, name, .. } => {
                 self.resp = resp.unwrap_or(self.resp);
-                self.user = user.unwrap_or_else(|| self.user.clone());
+                if let Some(login) = user {
+                    self.log_in(login);
+                }
                 self.name = name.unwrap_or_else(|| self.name.clone());
             }
             Change::Reset => {
@@ -94,9 +115,15 @@ impl Identity {
                 self.name = Bytes::new();
                 self.database = 0;
                 self.resp = Resp::Two;
+                self.login = None;
             }
         }
         self.owners.clear();
+    }
+
+    fn log_in(&mut self, login: Login) {
+        self.user = login.user.clone();
+        self.login = Some(login);
     }
 
     /// Nobody can say which user this is: it must be taken for nobody else, known or not. No user's name has a space.

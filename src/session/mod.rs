@@ -20,6 +20,7 @@ mod policy;
 mod queue;
 mod requests;
 mod scouting;
+mod sharing;
 mod silence;
 mod special;
 mod state_commands;
@@ -37,6 +38,7 @@ pub use identity::Peer;
 pub use pending::{Databases, Notice};
 pub use policy::{Observed, Policy, Witnessed};
 pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
+pub use sharing::{Handshake, Line, Pool, SHARED_PENDING_LIMIT};
 
 use crate::command::CommandId;
 use crate::event::{ConnectionId, Owner, Time};
@@ -48,6 +50,7 @@ use acknowledge::Subscriptions;
 use answers::{Elements, Sink};
 use identity::Identity;
 use queue::Queue;
+use sharing::Sharing;
 use silence::Silence;
 use transaction::Transaction;
 use unheard::Unheard;
@@ -139,6 +142,8 @@ pub struct Session {
     pending: Queue,
     silence: Silence,
     unheard: Unheard,
+    /// Which connection to the server it has.
+    sharing: Sharing,
     /// The client cannot be written to any more; answers are still read, for what they tell of locks.
     lost: bool,
     /// When bytes of the server came last.
@@ -193,6 +198,7 @@ impl Session {
             pending: Queue::default(),
             silence: Silence::default(),
             unheard: Unheard::default(),
+            sharing: Sharing::default(),
             lost: false,
             heard: Time::default(),
             error: false,

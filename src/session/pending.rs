@@ -83,6 +83,8 @@ pub(super) enum Special {
     LastWords(Bytes),
     /// An empty line, which answers nothing but counts as the command that `CLIENT REPLY SKIP` speaks of.
     Blank,
+    /// A question of ours; nobody sees the answer.
+    Ours,
     /// The server's OK is to a question of ours: it would have said nothing to the client's own.
     Mute,
     /// The server's answer is replaced by ours, an error only if `errors_too`, and never that the client has to log in.

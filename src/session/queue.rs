@@ -61,6 +61,10 @@ impl Queue {
         self.entries.len() < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

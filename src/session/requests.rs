@@ -66,6 +66,7 @@ impl Session {
             && self.accepts_requests()
             && self.to_upstream.len() < BUFFER_LIMIT
             && self.pending.has_room()
+            && self.line_has_room()
     }
 
     /// Requests that came before the end of the stream still count; those behind a QUIT or an error do not.
@@ -78,7 +79,9 @@ impl Session {
         match scanner.scan(rest) {
             Ok(Scanned::NeedMore) => self.begin_stream(scanner, rest, now),
             Ok(Scanned::Empty { len }) => {
-                self.to_upstream.extend_from_slice(rest.get(..len).unwrap_or_default());
+                if self.has_own_line() {
+                    self.to_upstream.extend_from_slice(rest.get(..len).unwrap_or_default());
+                }
                 self.push(Pending::new(
                     CommandId::OTHER,
                     Expect::Special(Box::new(Special::Blank)),
@@ -90,12 +93,13 @@ impl Session {
             Ok(Scanned::Request { len }) => {
                 let raw = rest.get(..len).unwrap_or_default();
                 let args = scanner.args(raw);
+                let canonical = scanner.canonical();
                 let taken = if scanner.ambiguous() {
                     let mut array = BytesMut::new();
                     encode::command(&mut array, args.iter().collect::<Vec<_>>());
-                    self.take_request(&array, args, rest.len() > len, now)
+                    self.take_request(&array, args, canonical, rest.len() > len, now)
                 } else {
-                    self.take_request(raw, args, rest.len() > len, now)
+                    self.take_request(raw, args, canonical, rest.len() > len, now)
                 };
                 if taken == Taken::NotYet {
                     self.gated = true;
@@ -153,13 +157,16 @@ impl Session {
         self.turn_deaf();
     }
 
-    fn take_request(&mut self, raw: &[u8], args: Args<'_>, more: bool, now: Time) -> Taken {
+    fn take_request(&mut self, raw: &[u8], args: Args<'_>, canonical: bool, more: bool, now: Time) -> Taken {
         self.gated = false;
         let Some(name) = args.get(0) else {
             self.to_upstream.extend_from_slice(raw);
             return Taken::Yes;
         };
         let (id, row) = command::lookup(word(name));
+        if !self.fits_line(row, args, canonical, now) {
+            return Taken::NotYet;
+        }
         let request = Request {
             raw,
             args,
@@ -258,7 +265,8 @@ impl Session {
         });
     }
 
-    fn push(&mut self, pending: Pending) {
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.ask(&pending);
         self.pending.push(pending);
         self.settle_unanswered();
     }
@@ -295,6 +303,9 @@ impl Session {
         let Some(row) = row.filter(|_| memchr::memchr(0, name).is_none()) else {
             return 0;
         };
+        if !self.fits_line(Some(row), args, false, now) {
+            return 0;
+        }
         let plain = matches!(row.role, Role::Forward | Role::Lock(_));
         if !plain || !command::early(row, args, scanner.announced()) || self.concerns_us(row, args) {
             return 0;

@@ -36,6 +36,11 @@ impl Silence {
         self.off || self.this
     }
 
+    /// Whether every answer is passed on, and no switch is under way.
+    pub(super) fn is_off(&self) -> bool {
+        !(self.off || self.this || self.next)
+    }
+
     /// The server did as it was asked to.
     pub(super) fn switch(&mut self, switch: Switch) {
         match switch {

@@ -24,7 +24,7 @@ const SHOWN_NAME: usize = 256;
 impl Special {
     /// Whether an answer that was read as this is to a question of ours, so that no command of the client is over.
     pub(super) fn is_question_of_ours(&self) -> bool {
-        matches!(self, Special::Reconcile(_) | Special::LoginProbe(_))
+        matches!(self, Special::Reconcile(_) | Special::LoginProbe(_) | Special::Ours)
     }
 
     /// Whether a transaction queues the command instead of doing it at once.
@@ -35,7 +35,8 @@ impl Special {
             | Special::Discard
             | Special::LastWords(_)
             | Special::Blank
-            | Special::LoginProbe(_) => false,
+            | Special::LoginProbe(_)
+            | Special::Ours => false,
             Special::Identity(change) => !matches!(change, Change::Reset),
             _ => true,
         }
@@ -90,6 +91,10 @@ impl Session {
             Special::Script(script) => return self.read_script(script, line, rest, now),
             Special::Reconcile(call) => return self.read_reconcile(call, line, rest, now),
             Special::Exec => return self.read_exec(line),
+            Special::Ours => {
+                self.put_back(Special::Ours);
+                return self.drop_front();
+            }
             Special::Filter(listing) if line.first() == Some(&b'*') => {
                 return self.sink_to(Sink::Keep(Kept::Listing(listing)), 0);
             }
@@ -176,6 +181,7 @@ impl Session {
         {
             // Nothing was done, and nothing of this client is under way behind it: the same call again, with its text.
             locks::resend_with_text(&sent, call.script(), &mut self.to_upstream);
+            self.ask_again();
             self.put_back(Special::Script(Script {
                 call,
                 sent_as_sha: None,
@@ -281,15 +287,20 @@ impl Session {
             self.subscriptions = Default::default();
             self.silence.reset();
             self.transaction_over();
+            self.state_is_gone();
         }
         match &change {
-            Change::User(_) | Change::Hello { user: Some(_), .. } => self.logged_in = true,
+            Change::User { .. } | Change::Hello { user: Some(_), .. } => self.logged_in = true,
             Change::Reset => self.logged_in = false,
             Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
         }
         self.limits();
         let name = self.identity.name.clone();
         self.identity.apply(change);
+        if !self.shares() {
+            // Nobody will ever ask for it.
+            self.identity.login = None;
+        }
         if self.identity.name != name {
             let name = self.identity.name.iter().copied().take(SHOWN_NAME).collect();
             self.notices.push(Notice::Name(name));
@@ -300,6 +311,7 @@ impl Session {
     fn refused(&mut self, change: &Change, line: &[u8]) {
         if change.leaves_doubt(line) {
             self.identity.doubt();
+            self.stay_for_ever();
             self.tell_owners();
         }
     }
@@ -319,6 +331,7 @@ impl Session {
     }
 
     fn watches_over(&mut self) {
+        self.watches_no_more();
         for (database, key) in std::mem::take(&mut self.watches) {
             self.notices.push(Notice::Watching {
                 database,

@@ -11,12 +11,12 @@ use crate::command::client::{self, ClientCall, Hello};
 use crate::command::{self, Role, Row};
 use crate::resp::number::integer;
 use crate::resp::{Args, Resp, encode, is_word, texts};
-use crate::session::identity::Change;
+use crate::session::identity::{Change, Login};
 
 impl Session {
     pub(super) fn change_identity(&mut self, role: Role, request: &Request<'_>) -> Taken {
         let change = match role {
-            Role::Auth => client::auth_user(request.args).map(|user| Change::User(Bytes::copy_from_slice(user))),
+            Role::Auth => client::auth_login(request.args).map(|login| Change::User(kept(login))),
             Role::Select => client::selected(request.args).map(Change::Database),
             Role::Reset => Some(Change::Reset),
             _ => {
@@ -24,10 +24,7 @@ impl Session {
                 let resp = hello
                     .version
                     .map(|version| if version == 3 { Resp::Three } else { Resp::Two });
-                let (user, name) = (
-                    hello.user.map(Bytes::copy_from_slice),
-                    hello.name.map(Bytes::copy_from_slice),
-                );
+                let (user, name) = (hello.login.map(kept), hello.name.map(Bytes::copy_from_slice));
                 let logins = request.args.iter().filter(|arg| is_word(arg, b"AUTH")).count();
                 Some(Change::Hello {
                     resp,
@@ -88,6 +85,9 @@ impl Session {
     }
 
     pub(super) fn watch(&mut self, row: &Row, request: &Request<'_>) -> Taken {
+        if row.role == Role::Watch {
+            self.watches_something();
+        }
         let locks: Vec<Bytes> = command::keys(row, request.args)
             .filter_map(|index| request.args.get(index))
             .filter(|key| self.policy.rules.find(key).is_some())
@@ -100,7 +100,13 @@ impl Session {
     }
 
     pub(super) fn quit(&mut self, request: &Request<'_>) -> Taken {
-        self.forward(request, false);
+        if self.has_own_line() {
+            self.forward(request, false);
+        } else {
+            // The connection is not the client's to close. The server would have said no other words.
+            let words = Special::LastWords(Bytes::from_static(b"+OK\r\n"));
+            self.expect(request, Expect::Special(Box::new(words)), false, false);
+        }
         self.turn_deaf();
         self.client_ended = ClientEnd::Said;
         Taken::Yes
@@ -166,6 +172,14 @@ impl Session {
         }
         self.expect(request, Expect::Special(Box::new(Special::Mute)), false, false);
         Taken::Yes
+    }
+}
+
+/// A login as the client sent it, kept for as long as it is in force.
+fn kept((user, password): (&[u8], &[u8])) -> Login {
+    Login {
+        user: Bytes::copy_from_slice(user),
+        password: Bytes::copy_from_slice(password),
     }
 }
 

@@ -59,7 +59,6 @@ lockward.toml:4: listen.tls: TLS for clients is not in this version yet
 lockward.toml:4: listen.tls.ky: unknown key; did you mean "key"?
 lockward.toml:6: upstrem: unknown key; did you mean "upstream"?
 lockward.toml:10: upstream.url: rediss:// (TLS to the server) is not in this version yet; use redis://
-lockward.toml:11: upstream.mode: "shared" is not in this version yet; use "dedicated"
 lockward.toml:14: locks[0].patern: unknown key; did you mean "pattern"?
 lockward.toml:15: locks[0].mode: must be "enforce", "observe" or "off", not "enforced"; did you mean "enforce"?
 lockward.toml:17: locks[0].owner: must be "connection", "process", "address", "client-name", "user" or "any", not "clientname"; did you mean "client-name"?
@@ -92,7 +91,7 @@ listen = 5 => 1: listen: must be one table, written as [listen]
 [[listen]]; address = "a:1" => 1: listen: must be one table, written as [listen]
 [upstream]; url = "127.0.0.1:6379" => 2: upstream.url: must be a URL
 [upstream]; url = "redis://127.0.0.1:6380" => 2: upstream.url: is the place where lockward itself listens
-[upstream]; mode = "dedicatd" => 2: upstream.mode: must be "dedicated", not "dedicatd"; did you mean "dedicated"?
+[upstream]; mode = "dedicatd" => 2: upstream.mode: must be "dedicated" or "shared", not "dedicatd"; did you mean "dedicated"?
 [upstream]; connect_timeout = "0s" => 2: upstream.connect_timeout: must be at least "1ms"
 [admin]; address = "127.0.0.1:6380" => 2: admin.address: is listen.address as well
 [admin]; hosts = "http://locks.example.org" => 2: admin.hosts: must be a host name

@@ -62,7 +62,7 @@ fn hello() {
     }
     let all = Hello {
         version: Some(2),
-        user: Some(b"u"),
+        login: Some((b"u", b"p")),
         name: Some(b"n"),
     };
     read("hello 2 auth u p setname n", &|hello| assert_eq!(hello, all));
@@ -72,26 +72,38 @@ fn hello() {
     });
     // Values that are called like options.
     read("HELLO 3 AUTH setname auth", &|hello| {
-        assert_eq!((hello.user, hello.name), (Some(&b"setname"[..]), None))
+        assert_eq!(
+            (hello.login.map(|(user, _)| user), hello.name),
+            (Some(&b"setname"[..]), None)
+        )
     });
     read("HELLO 3 SETNAME auth", &|hello| {
-        assert_eq!((hello.user, hello.name), (None, Some(&b"auth"[..])))
+        assert_eq!(
+            (hello.login.map(|(user, _)| user), hello.name),
+            (None, Some(&b"auth"[..]))
+        )
     });
     // Too short: refused by the server.
     read("HELLO 3 AUTH u", &|hello| {
-        assert_eq!((hello.user, hello.name), (None, None))
+        assert_eq!((hello.login.map(|(user, _)| user), hello.name), (None, None))
     });
     read("HELLO 3 SETNAME", &|hello| {
-        assert_eq!((hello.user, hello.name), (None, None))
+        assert_eq!((hello.login.map(|(user, _)| user), hello.name), (None, None))
     });
 }
 
 #[test]
 fn auth_and_select() {
-    assert_eq!(auth_user(Sample::line("AUTH secret").args()), Some(&b"default"[..]));
-    assert_eq!(auth_user(Sample::line("AUTH alice secret").args()), Some(&b"alice"[..]));
-    assert_eq!(auth_user(Sample::line("AUTH").args()), None);
-    assert_eq!(auth_user(Sample::line("AUTH a b c").args()), None);
+    assert_eq!(
+        auth_login(Sample::line("AUTH secret").args()),
+        Some((&b"default"[..], &b"secret"[..]))
+    );
+    assert_eq!(
+        auth_login(Sample::line("AUTH alice secret").args()),
+        Some((&b"alice"[..], &b"secret"[..]))
+    );
+    assert_eq!(auth_login(Sample::line("AUTH").args()), None);
+    assert_eq!(auth_login(Sample::line("AUTH a b c").args()), None);
 
     assert_eq!(selected(Sample::line("SELECT 0").args()), Some(0));
     assert_eq!(selected(Sample::line("SELECT 15").args()), Some(15));

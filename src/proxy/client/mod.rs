@@ -1,0 +1,276 @@
+//! One downstream connection: carries bytes between sockets and a session, and does what the session says. One task of
+//! one worker thread for each; the answers on a shared connection are handed in by that connection's own task. Decides
+//! nothing about commands or locks.
+
+mod carry;
+mod last_words;
+mod moving;
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::mem;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::time::{Sleep, sleep};
+
+pub(super) use carry::{Moved, flush, with_scratch};
+
+use super::stream::Stream;
+use super::trunk::Trunk;
+use super::upstream::{Own, connect};
+use super::worker::Worker;
+use crate::event::ConnectionId;
+use crate::lock::keeper::Closing;
+use crate::resp::{encode, texts};
+use crate::session::{Line, Next, Session};
+
+/// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// A client, as its own task and the task of its shared connection hold it. Never borrowed across an await.
+pub(super) type ClientCell = RefCell<Client>;
+
+/// The way to the server.
+pub(super) enum Upstream {
+    /// None for now.
+    None,
+    /// A connection of its own.
+    Own(Own),
+    /// A connection that other clients use too.
+    Shared(Rc<Trunk>),
+}
+
+/// One client.
+pub(super) struct Client {
+    worker: Rc<Worker>,
+    me: Weak<ClientCell>,
+    session: Session,
+    /// `None` once its last words are under way.
+    downstream: Option<Stream>,
+    upstream: Upstream,
+    /// Whether the server itself has let this client in, on a connection that was not broken since.
+    proven: bool,
+    /// Wakes its task.
+    waker: Option<Waker>,
+    /// Its task waits for bytes of the client.
+    reading: bool,
+    /// It is on the list of those whose answers wait to be written.
+    answered: bool,
+    /// Bytes of it that the worker counts as kept for slow readers.
+    kept: usize,
+    look: Option<Pin<Box<Sleep>>>,
+}
+
+/// Why a client's task came to rest.
+enum Step {
+    /// It is over: nothing is left to be said.
+    Abort,
+    /// It is over once its last bytes are written.
+    Close,
+    /// It needs another connection to the server.
+    Want(Line),
+}
+
+/// Serves one client until it or its server is gone.
+pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: ConnectionId) {
+    let shared = &worker.shared;
+    let upstream = if worker.shares() {
+        Upstream::None
+    } else {
+        match connect(shared).await {
+            Ok(own) => Upstream::Own(own),
+            Err(error) => {
+                let mut line = BytesMut::new();
+                let text = texts::upstream_unreachable(&shared.upstream.to_string(), &error.to_string());
+                encode::error(&mut line, text.as_bytes());
+                last_words::say(downstream, line).await;
+                return;
+            }
+        }
+    };
+    let peer = super::peer::of(&downstream);
+    let from = downstream
+        .peer_address()
+        .map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
+    let mut session = Session::new(shared.policy.load_full(), connection.clone(), peer);
+    if worker.shares() {
+        session.share();
+    }
+    shared.opened(&session, &from);
+    let client = Rc::new_cyclic(|me| {
+        RefCell::new(Client {
+            worker: Rc::clone(&worker),
+            me: Weak::clone(me),
+            session,
+            downstream: Some(downstream),
+            upstream,
+            proven: false,
+            waker: None,
+            reading: false,
+            answered: false,
+            kept: 0,
+            look: None,
+        })
+    });
+    worker.came(connection.number, &client);
+    run(&client).await;
+    worker.went(connection.number);
+    client.borrow_mut().over(&connection);
+}
+
+async fn run(client: &Rc<ClientCell>) {
+    loop {
+        match poll_fn(|cx| client.borrow_mut().poll(cx)).await {
+            Step::Abort => return,
+            Step::Want(line) => moving::get(client, line).await,
+            Step::Close => {
+                let (downstream, rest) = client.borrow_mut().close();
+                let length = rest.len();
+                let Some(downstream) = downstream else { return };
+                if last_words::say(downstream, rest).await {
+                    client.borrow_mut().session.wrote_downstream(length);
+                }
+                return;
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Carries bytes until there is nothing more to do.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            self.waker = Some(cx.waker().clone());
+        }
+        loop {
+            self.write();
+            let (read_downstream, read_upstream) = match self.session.next() {
+                Next::Wait {
+                    read_downstream,
+                    read_upstream,
+                } => (read_downstream, read_upstream),
+                Next::Abort => return Poll::Ready(Step::Abort),
+                Next::Close => return Poll::Ready(Step::Close),
+            };
+            if let Some(line) = self.wants() {
+                return Poll::Ready(Step::Want(line));
+            }
+            // Both may be ready; a try costs little and saves a turn.
+            let from_client = self.listen(read_downstream, cx);
+            let from_server = read_upstream && self.read_upstream(cx).is_ready();
+            if !from_client && !from_server && !self.made_room(cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// The connection that it needs, or can make do with from here on.
+    fn wants(&self) -> Option<Line> {
+        if !self.worker.shares() {
+            return None;
+        }
+        let may_share = || {
+            let own = matches!(self.upstream, Upstream::Own(_));
+            (own && self.session.may_share(self.worker.shared.now())).then_some(Line::Shared)
+        };
+        self.session.wants().or_else(may_share)
+    }
+
+    fn listen(&mut self, read: bool, cx: &mut Context<'_>) -> bool {
+        let full = match &self.upstream {
+            Upstream::Shared(trunk) => !trunk.has_room(cx.waker()),
+            Upstream::Own(_) | Upstream::None => false,
+        };
+        self.reading = read && !full;
+        if self.reading {
+            return self.read_downstream(cx).is_ready();
+        }
+        !read && self.session.is_blocked() && self.hung_up(cx)
+    }
+
+    /// Whether a client that nobody reads from has hung up. Looks now and then.
+    fn hung_up(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(downstream) = &self.downstream else {
+            return false;
+        };
+        if downstream.is_hung_up() {
+            self.session.downstream_ended(self.worker.shared.now());
+            return true;
+        }
+        loop {
+            let look = self.look.get_or_insert_with(|| Box::pin(sleep(LOOK_AGAIN)));
+            if look.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            self.look = None;
+        }
+    }
+
+    /// Waits for room in the sockets that are full; whether one has got some already.
+    fn made_room(&mut self, cx: &mut Context<'_>) -> bool {
+        let ready = |stream: &Stream, cx: &mut Context<'_>| stream.poll_write_ready(cx).is_ready();
+        let mut room = false;
+        if let Some(stream) = &self.downstream
+            && !self.session.to_downstream.is_empty()
+        {
+            room |= ready(stream, cx);
+        }
+        if let Upstream::Own(own) = &self.upstream
+            && !self.session.to_upstream.is_empty()
+        {
+            room |= ready(&own.stream, cx);
+        }
+        room
+    }
+
+    fn close(&mut self) -> (Option<Stream>, BytesMut) {
+        self.upstream = Upstream::None;
+        (self.downstream.take(), mem::take(&mut self.session.to_downstream))
+    }
+
+    /// The end, told to everybody who wants to know.
+    fn over(&mut self, connection: &ConnectionId) {
+        self.upstream = Upstream::None;
+        self.downstream = None;
+        self.keep_for_slow_readers(0);
+        let closing = if self.session.was_ended_by_client() {
+            Closing::ByClient
+        } else {
+            Closing::ByProxyOrServer
+        };
+        self.hand_over();
+        let shared = &self.worker.shared;
+        if !self.session.sightings.is_empty() {
+            shared.scouting.last_sighted(connection.number, &self.session.sightings);
+        }
+        shared.unheard(self.session.unheard());
+        shared.closed(connection, closing, &self.session.bound_owners());
+    }
+
+    /// A drain was asked for.
+    pub(super) fn leave(&mut self) {
+        self.session.leave();
+        self.wake();
+    }
+
+    /// Makes its task look around.
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whether it has a connection of its own.
+    pub(super) fn has_own(&self) -> bool {
+        matches!(self.upstream, Upstream::Own(_))
+    }
+
+    fn keep_for_slow_readers(&mut self, bytes: usize) {
+        self.worker.kept(self.kept, bytes);
+        self.kept = bytes;
+    }
+}

@@ -1,0 +1,275 @@
+//! A trunk: one connection to the server that many clients of one worker share. Takes their requests in the order in
+//! which they come, one answer due for each, and hands each client the bytes of its own answers. It is always read: an
+//! answer that one client does not take is kept for it, and the others do not wait. Knows frames, no commands.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::mem;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::{Buf, BytesMut};
+
+use super::client::{ClientCell, Moved, flush, with_scratch};
+use super::shared::Shared;
+use super::upstream::Own;
+use super::worker::Worker;
+use crate::metrics::{Direction, Side};
+use crate::resp::encode;
+use crate::resp::reply::ReplyScanner;
+use crate::session::Pool;
+
+/// Bytes that wait for the server, above which the clients are not read any more.
+const OUT_LIMIT: usize = 1024 * 1024;
+
+/// Whose answers come next, and how many.
+struct Route {
+    /// `None`: an answer that nobody waits for.
+    client: Option<Rc<ClientCell>>,
+    due: u32,
+}
+
+/// What goes out, and who waits for what comes back.
+#[derive(Default)]
+struct Outbound {
+    bytes: BytesMut,
+    routes: VecDeque<Route>,
+    /// Clients that are not read until there is room.
+    waiting: Vec<Waker>,
+}
+
+/// The clients' side of it.
+pub(super) struct Trunk {
+    /// Who may use it.
+    pub pool: Pool,
+    /// When the server has last let in somebody without a login.
+    pub proved: Cell<Instant>,
+    outbound: RefCell<Outbound>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// The server's side of it.
+struct Inbound {
+    own: Own,
+    replies: ReplyScanner,
+    /// The beginning of a frame that cannot be passed on yet.
+    rest: BytesMut,
+    /// A part of a frame was passed on.
+    inside: bool,
+    answered: Vec<Rc<ClientCell>>,
+}
+
+/// The connection is of no use any more.
+struct Broken;
+
+impl Trunk {
+    /// Makes a trunk of a connection on which nothing is under way, and carries its bytes from here on. `named`: it has
+    /// the name of the client that it belonged to.
+    pub(super) fn start(worker: &Rc<Worker>, pool: Pool, own: Own, named: bool) -> Rc<Trunk> {
+        let trunk = Rc::new(Trunk {
+            pool,
+            proved: Cell::new(Instant::now()),
+            outbound: RefCell::default(),
+            waker: RefCell::default(),
+        });
+        if named {
+            let mut outbound = trunk.outbound.borrow_mut();
+            encode::command(&mut outbound.bytes, [b"CLIENT".as_slice(), b"SETNAME", b""]);
+            outbound.routes.push_back(Route { client: None, due: 1 });
+        }
+        tokio::task::spawn_local(run(Rc::clone(worker), Rc::clone(&trunk), own));
+        trunk
+    }
+
+    /// Takes requests of a client, which have so many answers. `bytes` is empty behind it.
+    pub(super) fn send(&self, client: Rc<ClientCell>, bytes: &mut BytesMut, answers: u32) {
+        let outbound = &mut *self.outbound.borrow_mut();
+        if outbound.bytes.is_empty() && outbound.bytes.capacity() <= bytes.capacity() {
+            mem::swap(&mut outbound.bytes, bytes);
+        } else {
+            outbound.bytes.extend_from_slice(bytes);
+        }
+        bytes.clear();
+        match outbound.routes.back_mut() {
+            Some(last) if last.client.as_ref().is_some_and(|other| Rc::ptr_eq(other, &client)) => last.due += answers,
+            _ => outbound.routes.push_back(Route {
+                client: Some(client),
+                due: answers,
+            }),
+        }
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether more may be sent; if not, `waker` is woken when it may.
+    pub(super) fn has_room(&self, waker: &Waker) -> bool {
+        let mut outbound = self.outbound.borrow_mut();
+        if outbound.bytes.len() < OUT_LIMIT {
+            return true;
+        }
+        if !outbound.waiting.iter().any(|other| other.will_wake(waker)) {
+            outbound.waiting.push(waker.clone());
+        }
+        false
+    }
+
+    fn poll(&self, worker: &Worker, inbound: &mut Inbound, cx: &mut Context<'_>) -> Poll<Broken> {
+        // Awake: nobody needs to say so.
+        self.waker.borrow_mut().take();
+        loop {
+            if self.write(&worker.shared, &inbound.own, cx).is_err() {
+                return Poll::Ready(Broken);
+            }
+            let read = with_scratch(|scratch| match inbound.own.stream.poll_read(cx, scratch) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Broken)),
+                Poll::Ready(Ok(len)) => {
+                    worker.shared.moved(Side::Upstream, Direction::In, len);
+                    Poll::Ready(self.take(worker, inbound, scratch.get(..len).unwrap_or_default()))
+                }
+            });
+            // Not before the scratch is given back: they may have more to do than write.
+            for client in inbound.answered.drain(..) {
+                client.borrow_mut().write_answers();
+            }
+            match read {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(broken)) => return Poll::Ready(broken),
+                Poll::Pending => {
+                    // What the clients said to their answers goes out before anybody sleeps.
+                    if self.outbound.borrow().bytes.is_empty() || self.waits_for_room(&inbound.own, cx) {
+                        self.sleep(cx);
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    fn sleep(&self, cx: &Context<'_>) {
+        *self.waker.borrow_mut() = Some(cx.waker().clone());
+    }
+
+    fn waits_for_room(&self, own: &Own, cx: &mut Context<'_>) -> bool {
+        own.stream.poll_write_ready(cx).is_pending()
+    }
+
+    fn write(&self, shared: &Shared, own: &Own, cx: &mut Context<'_>) -> Result<(), Broken> {
+        let mut outbound = self.outbound.borrow_mut();
+        let before = outbound.bytes.len();
+        if before == 0 {
+            return Ok(());
+        }
+        let moved = flush(&own.stream, &mut outbound.bytes);
+        shared.moved(Side::Upstream, Direction::Out, before - outbound.bytes.len());
+        if before >= OUT_LIMIT && outbound.bytes.len() < OUT_LIMIT {
+            outbound.waiting.drain(..).for_each(Waker::wake);
+        }
+        match moved {
+            Moved::Done => Ok(()),
+            Moved::Full => {
+                // If there is room already the next turn finds it.
+                let _ = own.stream.poll_write_ready(cx);
+                Ok(())
+            }
+            Moved::Gone => Err(Broken),
+        }
+    }
+
+    /// Takes bytes of the server and hands them to those whose answers they are.
+    fn take(&self, worker: &Worker, inbound: &mut Inbound, bytes: &[u8]) -> Result<(), Broken> {
+        if inbound.rest.is_empty() {
+            let used = self.hand_out(worker, inbound, bytes)?;
+            inbound.rest.extend_from_slice(bytes.get(used..).unwrap_or_default());
+            return Ok(());
+        }
+        let mut held = mem::take(&mut inbound.rest);
+        held.extend_from_slice(bytes);
+        let used = self.hand_out(worker, inbound, &held)?;
+        held.advance(used);
+        if !held.is_empty() {
+            inbound.rest = held;
+        }
+        Ok(())
+    }
+
+    /// Returns how many bytes are dealt with; the rest is the beginning of a frame.
+    fn hand_out(&self, worker: &Worker, inbound: &mut Inbound, bytes: &[u8]) -> Result<usize, Broken> {
+        let now = worker.shared.now();
+        let mut at = 0;
+        while at < bytes.len() {
+            let begin = at;
+            let due = self.outbound.borrow().routes.front().map_or(0, |route| route.due);
+            let mut done = 0;
+            let mut more = true;
+            while more && done < due {
+                let step = inbound
+                    .replies
+                    .scan(bytes.get(at..).unwrap_or_default())
+                    .map_err(|_| Broken)?;
+                at += step.taken;
+                more = step.done && at < bytes.len();
+                inbound.inside = !step.done && (inbound.inside || step.taken > 0);
+                if step.done {
+                    inbound.replies.next();
+                    done += 1;
+                }
+            }
+            if at == begin && due > 0 {
+                break;
+            }
+            let client = self.answered(done).ok_or(Broken)?;
+            if let Some(client) = client {
+                let part = bytes.get(begin..at).unwrap_or_default();
+                if client.borrow_mut().take_answers(part, now) {
+                    inbound.answered.push(client);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// So many answers of the client at the front have come whole. `None`: nobody waits for one.
+    fn answered(&self, answers: u32) -> Option<Option<Rc<ClientCell>>> {
+        let routes = &mut self.outbound.borrow_mut().routes;
+        let front = routes.front_mut()?;
+        front.due -= answers;
+        if front.due > 0 {
+            return Some(front.client.clone());
+        }
+        routes.pop_front().map(|route| route.client)
+    }
+
+    /// The clients that wait for answers which will never come, each with their number.
+    fn abandoned(&self) -> Vec<(Rc<ClientCell>, u32)> {
+        let outbound = mem::take(&mut *self.outbound.borrow_mut());
+        outbound.waiting.into_iter().for_each(Waker::wake);
+        let routes = outbound.routes.into_iter();
+        routes.filter_map(|route| Some((route.client?, route.due))).collect()
+    }
+}
+
+/// Carries the trunk's bytes until it breaks, and tells its clients so.
+async fn run(worker: Rc<Worker>, trunk: Rc<Trunk>, own: Own) {
+    let mut inbound = Inbound {
+        own,
+        replies: ReplyScanner::new(),
+        rest: BytesMut::new(),
+        inside: false,
+        answered: Vec::new(),
+    };
+    let Broken = poll_fn(|cx| trunk.poll(&worker, &mut inbound, cx)).await;
+    // First nobody finds it any more, then those who wait are told.
+    worker.broken(&trunk);
+    let mut cut_off = inbound.inside;
+    drop(inbound);
+    for (client, answers) in trunk.abandoned() {
+        client.borrow_mut().lose_answers(answers, mem::take(&mut cut_off));
+    }
+}

@@ -1,0 +1,143 @@
+//! A client's own connection to the server, and how it begins: connected, counted, and told what the server has to know
+//! of the client. Knows no commands beyond whether they were refused.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use thiserror::Error;
+use tokio::io::Interest;
+use tokio::time::timeout;
+
+use super::client::{Moved, flush};
+use super::shared::Shared;
+use super::stream::Stream;
+use crate::metrics::{Metrics, Side};
+use crate::resp::encode;
+use crate::resp::reply::ReplyScanner;
+use crate::session::Handshake;
+
+/// After so long a silence the system looks whether the server is still there: a subscriber only listens, and its own
+/// keep-alive ends here.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// Answers to a handshake are short; a server that says more is none.
+const LONGEST: usize = 64 * 1024;
+const NOAUTH: &[u8] = b"-NOAUTH";
+
+/// A connection to the server, counted as long as it lives.
+pub(super) struct Own {
+    /// The socket.
+    pub stream: Stream,
+    metrics: Arc<Metrics>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.metrics.closed(Side::Upstream);
+    }
+}
+
+/// Why a client could not be introduced to the server.
+#[derive(Debug, Error)]
+pub(super) enum Refused {
+    /// No connection, or it broke.
+    #[error("{0}")]
+    Unreachable(#[from] io::Error),
+    /// The server does not know the client any more: its own words, one line of RESP.
+    #[error("the server refused the client")]
+    ByServer(Bytes),
+}
+
+/// A connection that knows the client.
+pub(super) struct Entered {
+    /// The connection.
+    pub own: Own,
+    /// The server asks for a login that the client has not made.
+    pub asks_login: bool,
+}
+
+/// Connects.
+///
+/// # Errors
+/// What the system says, or `TimedOut`.
+pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
+    let stream = Stream::connect(&shared.upstream, shared.connect_timeout).await?;
+    if let Err(error) = stream.keep_alive(KEEP_ALIVE) {
+        tracing::debug!(%error, "no keep-alive for the server");
+    }
+    shared.metrics.opened(Side::Upstream);
+    Ok(Own {
+        stream,
+        metrics: Arc::clone(&shared.metrics),
+    })
+}
+
+/// Connects and tells the server who the client is, and asks whether it may come in.
+///
+/// # Errors
+/// No connection within the connect timeout, or the server's refusal.
+pub(super) async fn enter(shared: &Shared, mut handshake: Handshake) -> Result<Entered, Refused> {
+    let own = connect(shared).await?;
+    encode::command(&mut handshake.bytes, [b"PING".as_slice()]);
+    let answers = timeout(shared.connect_timeout, converse(&own.stream, handshake))
+        .await
+        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")))?;
+    let Some((ping, told)) = answers.split_last() else {
+        return Err(Refused::Unreachable(io::ErrorKind::UnexpectedEof.into()));
+    };
+    if let Some(refusal) = told.iter().find(|answer| answer.first() == Some(&b'-')) {
+        return Err(Refused::ByServer(refusal.clone()));
+    }
+    Ok(Entered {
+        asks_login: ping.starts_with(NOAUTH),
+        own,
+    })
+}
+
+/// Says all commands and reads one answer to each, and one more to the question behind them.
+async fn converse(stream: &Stream, handshake: Handshake) -> io::Result<Vec<Bytes>> {
+    let Handshake { mut bytes, commands } = handshake;
+    loop {
+        match flush(stream, &mut bytes) {
+            Moved::Done => break,
+            Moved::Full => drop(stream.ready(Interest::WRITABLE).await?),
+            Moved::Gone => return Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+    let mut heard = BytesMut::new();
+    let mut answers = Vec::new();
+    let mut part = [0; 1024];
+    loop {
+        stream.ready(Interest::READABLE).await?;
+        match stream.try_read(&mut part) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(len) => heard.extend_from_slice(part.get(..len).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        while let Some(length) = whole(&heard)? {
+            answers.push(heard.copy_to_bytes(length));
+        }
+        if answers.len() > commands && heard.is_empty() {
+            return Ok(answers);
+        }
+        if answers.len() > commands || heard.len() > LONGEST {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the server said more than it was asked",
+            ));
+        }
+    }
+}
+
+/// The length of the answer at the front, once it is whole.
+fn whole(heard: &[u8]) -> io::Result<Option<usize>> {
+    if heard.is_empty() {
+        return Ok(None);
+    }
+    let step = ReplyScanner::new()
+        .scan(heard)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(step.done.then_some(step.taken))
+}

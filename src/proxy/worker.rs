@@ -1,0 +1,128 @@
+//! One worker thread: the clients that it serves, their trunks, and what is looked after now and then. Everything of a
+//! client stays on its thread, so nothing here is locked.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::interval;
+
+use super::client::{self, ClientCell};
+use super::listener::drain_begins;
+use super::pools::Pools;
+use super::shared::Shared;
+use super::trunk::Trunk;
+use super::workers::Newcomer;
+
+/// How often those clients are looked at that may do without their own connection.
+const LOOK: Duration = Duration::from_millis(500);
+/// Bytes kept on one worker for clients that do not read their answers.
+const KEPT_LIMIT: usize = 1 << 30;
+
+/// What the tasks of one thread have in common.
+pub(super) struct Worker {
+    /// What all threads share.
+    pub shared: Arc<Shared>,
+    /// The trunks.
+    pub pools: Rc<Pools>,
+    clients: RefCell<HashMap<u64, Weak<ClientCell>>>,
+    kept: Cell<usize>,
+}
+
+/// Serves the clients that come in until nobody hands any in.
+pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Newcomer>) {
+    let mut draining = shared.draining.clone();
+    let worker = Rc::new(Worker {
+        shared,
+        pools: Rc::default(),
+        clients: RefCell::default(),
+        kept: Cell::new(0),
+    });
+    let mut look = interval(LOOK);
+    let mut leaving = false;
+    loop {
+        tokio::select! {
+            newcomer = newcomers.recv() => match newcomer {
+                Some(newcomer) => worker.take(newcomer),
+                None => return,
+            },
+            () = drain_begins(&mut draining), if !leaving => {
+                leaving = true;
+                worker.each_client(|client| client.borrow_mut().leave());
+            }
+            _ = look.tick(), if worker.shares() => worker.each_client(|client| {
+                let client = client.borrow();
+                if client.has_own() {
+                    client.wake();
+                }
+            }),
+        }
+    }
+}
+
+impl Worker {
+    /// Whether clients share connections where they can.
+    pub(super) fn shares(&self) -> bool {
+        self.shared.shares
+    }
+
+    fn take(self: &Rc<Self>, newcomer: Newcomer) {
+        let Newcomer {
+            arrival,
+            connection,
+            seat,
+        } = newcomer;
+        let worker = Rc::clone(self);
+        match arrival.register() {
+            Ok(stream) => {
+                tokio::task::spawn_local(async move {
+                    client::serve(worker, stream, connection).await;
+                    drop(seat);
+                });
+            }
+            Err(error) => tracing::warn!(%error, "cannot take a client"),
+        }
+    }
+
+    /// A client has come.
+    pub(super) fn came(&self, number: u64, client: &Rc<ClientCell>) {
+        if *self.shared.draining.borrow() {
+            client.borrow_mut().leave();
+        }
+        self.clients.borrow_mut().insert(number, Rc::downgrade(client));
+    }
+
+    /// A client has gone.
+    pub(super) fn went(&self, number: u64) {
+        self.clients.borrow_mut().remove(&number);
+    }
+
+    fn each_client(&self, mut each: impl FnMut(&ClientCell)) {
+        let clients: Vec<_> = self.clients.borrow().values().filter_map(Weak::upgrade).collect();
+        clients.iter().for_each(|client| each(client));
+    }
+
+    /// A trunk has broken: nobody uses it from here on.
+    pub(super) fn broken(&self, trunk: &Rc<Trunk>) {
+        self.pools.remove(trunk);
+        self.each_client(|client| {
+            let on = client.borrow().is_on(trunk);
+            if on {
+                client.borrow_mut().lose_trunk();
+            }
+        });
+    }
+
+    /// So many bytes are kept for a client that were `before`.
+    pub(super) fn kept(&self, before: usize, now: usize) {
+        self.kept.set((self.kept.get() + now).saturating_sub(before));
+    }
+
+    /// Whether clients that do not read cost too much.
+    pub(super) fn keeps_too_much(&self) -> bool {
+        self.kept.get() > KEPT_LIMIT
+    }
+}
