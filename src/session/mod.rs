@@ -19,6 +19,7 @@ mod pending;
 mod policy;
 mod queue;
 mod requests;
+mod runs;
 mod scouting;
 mod sharing;
 mod silence;
@@ -50,6 +51,7 @@ use acknowledge::Subscriptions;
 use answers::{Elements, Sink};
 use identity::Identity;
 use queue::Queue;
+use runs::Known;
 use sharing::Sharing;
 use silence::Silence;
 use transaction::Transaction;
@@ -73,10 +75,19 @@ pub struct Settled {
     pub error: bool,
     /// It was a lock operation.
     pub lock: bool,
+    /// So many alike, one behind the other.
+    pub count: u32,
     /// From the request's last byte to the answer's last byte, in microseconds.
     pub request_us: u32,
     /// From sending it on to the answer's last byte, in microseconds.
     pub upstream_us: u32,
+}
+
+impl Settled {
+    fn is_like(&self, other: &Settled) -> bool {
+        (self.command, self.error, self.lock) == (other.command, other.error, other.lock)
+            && (self.request_us, self.upstream_us) == (other.request_us, other.upstream_us)
+    }
 }
 
 /// How far the client has gone.
@@ -124,6 +135,8 @@ pub struct Session {
     stage: Stage,
     // From the client.
     scanner: RequestScanner,
+    /// The command that came last: most come again.
+    last: Known,
     requests: BytesMut,
     streaming: bool,
     /// Nothing is sent on until every answer due has come.
@@ -185,6 +198,7 @@ impl Session {
             identity: Identity::new(connection, peer),
             stage: Stage::Open,
             scanner: RequestScanner::default(),
+            last: Known::default(),
             requests: BytesMut::new(),
             streaming: false,
             gated: false,

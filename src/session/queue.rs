@@ -61,6 +61,31 @@ impl Queue {
         self.entries.len() < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
     }
 
+    /// Whether an answer is due that is read specially, or none at all.
+    pub(super) fn has_specials(&self) -> bool {
+        self.specials > 0
+    }
+
+    /// Adds an entry for a plain request: nothing of it has to be counted.
+    pub(super) fn push_plain(&mut self, pending: Pending) {
+        self.entries.push_back(pending);
+    }
+
+    /// Takes the next entry if its answer is passed on as it is. To be called only while there are no specials; what the
+    /// queue keeps for busy times is given back by [`settle`](Self::settle).
+    pub(super) fn pop_plain(&mut self) -> Option<Pending> {
+        let pending = self.entries.pop_front()?;
+        self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
+        Some(pending)
+    }
+
+    /// Gives back memory if nothing is due any more.
+    pub(super) fn settle(&mut self) {
+        if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
+            self.entries = VecDeque::new();
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -146,6 +146,10 @@ impl Client {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
         }
+        // Most often it was woken by the client. If it is too much, it is kept like the rest of a request.
+        if self.reading {
+            let _ = self.read_downstream(cx);
+        }
         loop {
             self.write();
             let (read_downstream, read_upstream) = match self.session.next() {
