@@ -7,6 +7,7 @@
 
 mod build;
 mod report;
+mod shortest;
 
 use bytes::{Bytes, BytesMut};
 
@@ -103,8 +104,10 @@ pub struct Call {
     argv: Vec<Piece>,
     subjects: Vec<Subject>,
     connection: ConnectionId,
-    /// A plain reply that is no error means that the lock is held.
+    /// A plain reply that is no error means that the lock is held, unless it is the one of a grant.
     acquires: bool,
+    /// The TTL in milliseconds that a plain reply stands for, of a grant or an extend that was done in the shortest way.
+    ttl_ms: Option<u64>,
 }
 
 /// One argument of a script.

@@ -66,7 +66,10 @@ impl View {
         if self.fields.is_empty() {
             return model;
         }
-        model.window_ms = text("window").expect("a window").parse().expect("a number");
+        // Version, time of the grant, connection, number, TTL, window, token.
+        let packed: Vec<&str> = text("lease").expect("a lease").split(' ').collect();
+        assert_eq!((packed.len(), packed[0]), (7, "2"), "{packed:?}");
+        model.window_ms = packed[5].parse().expect("a number");
         let mut doubts = Vec::new();
         for number in text("debts").map(String::as_str).unwrap_or_default().split_whitespace() {
             let Some(packed) = text(&format!("debt:{number}")) else {
@@ -89,13 +92,13 @@ impl View {
             list.push(debt);
         }
         let due = (self.record_expiry >= 0).then(|| self.record_expiry - model.window_ms);
-        let holder = text("token").map(|token| Holder {
-            owner: Owner::from(text("owner").expect("an owner").as_str()),
-            connection: connection(text("connection").expect("a connection")),
+        let holder = text("owner").map(|owner| Holder {
+            owner: Owner::from(owner.as_str()),
+            connection: connection(packed[2]),
             open: text("connection_open").is_some(),
             owing: text("owing").is_some(),
-            token: Token(token.parse().expect("a token")),
-            acquired_at: text("acquired_at").expect("a time").parse().expect("a number"),
+            token: Token(packed[6].parse().expect("a token")),
+            acquired_at: packed[1].parse().expect("a number"),
         });
         if holder.is_some() || text("opened").is_some() {
             model.lease = Some(Lease { holder, due, doubts });

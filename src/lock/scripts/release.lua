@@ -1,6 +1,6 @@
--- DEL, UNLINK. KEYS: each lock and its record, then the other keys. ARGV: the command; how many locks; each caller.
+-- The long way round.
 local function main()
-  local n, sum, parts, seen = tonumber(ARGV[2]), 0, {}, {}
+  local n, sum, parts, seen = #ARGV - 2, 0, {}, {}
   for i = 1, n do
     local k = KEYS[2 * i - 1]
     parts[i] = '-'

@@ -54,8 +54,8 @@ fn is_forwarded(args: &[Bytes]) -> bool {
 fn has_doubt(seen: &Seen) -> bool {
     let names: Vec<&[u8]> = seen.record.iter().map(|(name, _)| name.as_slice()).collect();
     let unpaid = |number: &[u8]| names.iter().any(|name| name.strip_prefix(b"unpaid:") == Some(number));
-    let token = names.contains(&b"token".as_slice());
-    token
+    let lease = names.contains(&b"owner".as_slice());
+    lease
         && names
             .iter()
             .filter_map(|name| name.strip_prefix(b"debt:"))
