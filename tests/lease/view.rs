@@ -66,10 +66,12 @@ impl View {
         if self.fields.is_empty() {
             return model;
         }
-        // Version, time of the grant, connection, number, TTL, window, token.
+        // Version, the record's first expiry or else the time of the grant, connection, number, TTL, window.
         let packed: Vec<&str> = text("lease").expect("a lease").split(' ').collect();
-        assert_eq!((packed.len(), packed[0]), (7, "2"), "{packed:?}");
-        model.window_ms = packed[5].parse().expect("a number");
+        assert_eq!((packed.len(), packed[0]), (6, "2"), "{packed:?}");
+        let number = |place: usize| packed[place].parse::<i64>().expect("a number");
+        let (at, ttl) = (number(1), number(4));
+        model.window_ms = number(5);
         let mut doubts = Vec::new();
         for number in text("debts").map(String::as_str).unwrap_or_default().split_whitespace() {
             let Some(packed) = text(&format!("debt:{number}")) else {
@@ -92,13 +94,13 @@ impl View {
             list.push(debt);
         }
         let due = (self.record_expiry >= 0).then(|| self.record_expiry - model.window_ms);
-        let holder = text("owner").map(|owner| Holder {
-            owner: Owner::from(owner.as_str()),
+        let holder = text("token").map(|token| Holder {
+            owner: Owner::from(text("owner").expect("an owner").as_str()),
             connection: connection(packed[2]),
             open: text("connection_open").is_some(),
             owing: text("owing").is_some(),
-            token: Token(packed[6].parse().expect("a token")),
-            acquired_at: packed[1].parse().expect("a number"),
+            token: Token(token.parse().expect("a token")),
+            acquired_at: if ttl == 0 { at } else { at - model.window_ms - ttl },
         });
         if holder.is_some() || text("opened").is_some() {
             model.lease = Some(Lease { holder, due, doubts });

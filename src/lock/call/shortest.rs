@@ -8,6 +8,8 @@ use super::{Call, Context, Piece, Request};
 
 /// The longest window that fits into the fifteen digits that the makings of a record have for it.
 const MOST_WINDOW_MS: u64 = 999_999_999_999_999;
+/// An owner token as it is printed.
+const TOKEN_LEN: usize = 36;
 /// The three digits that say where the owner stands.
 const PLACE_LEN: usize = 3;
 const MOST_PLACE: usize = 999;
@@ -36,10 +38,10 @@ pub(super) fn grant(call: &Call, request: &Request<'_>, context: &Context<'_>) -
         return None;
     }
     let (token, connection, owner) = (subject.token.0, context.connection, &subject.owner);
-    let lease = format!("{window:015} {connection} 1 {} {window} {token} ", ttl_ms.unwrap_or(0));
-    let place = PLACE_LEN + lease.len() + 1;
+    let lease = format!("{window:015} {connection} 1 {} {window} ", ttl_ms.unwrap_or(0));
+    let place = TOKEN_LEN + PLACE_LEN + lease.len() + 1;
     (place <= MOST_PLACE).then(|| Grant {
-        record: text(format!("{place:03}{lease}{owner}")),
+        record: text(format!("{token}{place:03}{lease}{owner}")),
         value,
         ttl_ms,
     })

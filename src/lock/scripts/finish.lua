@@ -8,7 +8,7 @@ end
 -- The last lease leaves the record; its doubts are settled with it, and d, if given, is paid.
 local function finish(s, d)
   if #s.debts == 0 then return call('DEL', s.r) end
-  local f = {'owner', 'connection_open', 'owing', 'fence', 'opened'}
+  local f = {'owner', 'token', 'connection_open', 'owing', 'fence', 'opened'}
   for _, x in ipairs(s.doubts) do fields(f, x) end
   if d then fields(f, d) end
   call('HDEL', s.r, unpack(f))

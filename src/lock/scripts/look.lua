@@ -19,10 +19,11 @@ local function expiry(k)
   return e > 1e15 and -1 or e
 end
 
--- The record's field lease: the version of all this, when the lease was granted, its connection, its number on this
--- record (1: nothing was owed when it was granted), its TTL at first (0: none), the window, the owner token. It stays
--- when the lease ends and debts are left; owner and the marks go. Whether the lease is current, the record's own expiry
--- says.
+-- The record's field lease: the version of all this, when the record was to expire at first (of a lease without TTL:
+-- when it was granted), its connection, its number on this record (1: nothing was owed when it was granted), its TTL at
+-- first (0: none), the window. It stays when the lease ends and debts are left; owner, token and marks go. Whether the
+-- lease is current, the record's own expiry says. (One field of more than 64 bytes, and the server would keep the record
+-- in a larger and slower way.)
 --
 -- at: the lock's expiry (-1 none, -2 no lock). state: free, current, adrift, open or unmanaged. debts: the unpaid ones
 -- within the window, oldest first; doubts: those paid doubtfully under the lease. past: the last lease is past its due
@@ -35,15 +36,14 @@ local function look(k, r, at)
   local h = {}
   for i = 1, #f, 2 do h[f[i]] = f[i + 1] end
   s.h = h
-  local at, c, number, ttl, window, token =
-    string.match(h.lease or '', '^2 (%d+) (%S+) (%d+) (%d+) (%d+) (%S+)$')
+  local at, c, n, ttl, w = string.match(h.lease or '', '^2 (%d+) (%S+) (%d+) (%d+) (%d+)$')
   if not at then
     s.alien = true
     return s
   end
-  s.window, h.number = tonumber(window), number
-  if h.owner then h.token, h.connection, h.acquired_at = token, c, at end
-  if h.owner or h.opened then
+  s.window, h.number = tonumber(w), n
+  if h.token then h.connection, h.acquired_at = c, ttl == '0' and tonumber(at) or at - w - ttl end
+  if h.token or h.opened then
     local due = call('PEXPIRETIME', r)
     if due >= 0 then due = due - s.window end
     s.due = due

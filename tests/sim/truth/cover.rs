@@ -42,6 +42,8 @@ fn report(reply: &Reply) -> String {
             [Reply::Bulk(report), _] => String::from_utf8_lossy(report).into_owned(),
             _ => String::new(),
         },
+        // A report that stands alone.
+        Reply::Status(text) if text.starts_with(b"released ") => String::from_utf8_lossy(text).into_owned(),
         _ => String::new(),
     }
 }
@@ -54,8 +56,8 @@ fn is_forwarded(args: &[Bytes]) -> bool {
 fn has_doubt(seen: &Seen) -> bool {
     let names: Vec<&[u8]> = seen.record.iter().map(|(name, _)| name.as_slice()).collect();
     let unpaid = |number: &[u8]| names.iter().any(|name| name.strip_prefix(b"unpaid:") == Some(number));
-    let lease = names.contains(&b"owner".as_slice());
-    lease
+    let token = names.contains(&b"token".as_slice());
+    token
         && names
             .iter()
             .filter_map(|name| name.strip_prefix(b"debt:"))
