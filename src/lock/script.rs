@@ -104,14 +104,15 @@ impl Script {
     /// What it is put together from.
     fn parts(self) -> &'static [&'static str] {
         match self {
-            Script::Acquire => &[ACQUIRE_FIRST, LOOK, GRANT, FAILURE, ACQUIRE_THEN],
-            Script::Write => &[LOOK, FINISH, ROW, RIGHTS, GRANT, HELD, FAILURE, WRITE, RUN],
-            Script::MultiWrite => &[LOOK, FINISH, ROW, RIGHTS, GRANT, HELD, MULTI, FAILURE, RUN],
+            Script::Acquire => &[ACQUIRE_FIRST, LOOK, WHO, GRANT, FAILURE, ACQUIRE_THEN],
+            Script::Write => &[LOOK, WHO, FINISH, ROW, RIGHTS, GRANT, HELD, FAILURE, WRITE, RUN],
+            Script::MultiWrite => &[LOOK, WHO, FINISH, ROW, RIGHTS, GRANT, HELD, MULTI, FAILURE, RUN],
             Script::Release => &[RELEASE_FIRST, LOOK, FINISH, ACCOUNT, RELEASE, FAILURE, RUN],
-            Script::Remove => &[LOOK, FINISH, RIGHTS, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
+            Script::Remove => &[LOOK, WHO, FINISH, RIGHTS, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
             Script::Extend => &[
                 EXTEND_FIRST,
                 LOOK,
+                WHO,
                 FINISH,
                 ROW,
                 RIGHTS,
@@ -122,13 +123,21 @@ impl Script {
                 RUN,
             ],
             Script::Rename => &[
-                LOOK, FINISH, ROW, RIGHTS, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN,
+                LOOK, WHO, FINISH, ROW, RIGHTS, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN,
             ],
-            Script::Migrate => &[LOOK, FINISH, ACCOUNT, include_str!("scripts/migrate.lua"), FAILURE, RUN],
+            Script::Migrate => &[
+                LOOK,
+                WHO,
+                FINISH,
+                ACCOUNT,
+                include_str!("scripts/migrate.lua"),
+                FAILURE,
+                RUN,
+            ],
             Script::CopyAway => &[LOOK, HELD, include_str!("scripts/away.lua"), FAILURE, RUN],
-            Script::Reconcile => &[LOOK, FINISH, ROW, RECONCILE, FAILURE, RUN],
-            Script::Fence => &[LOOK, FENCE, FAILURE, RUN],
-            Script::Emulate => &[LOOK, FINISH, ROW, RIGHTS, ACCOUNT, EMULATE, FAILURE, RUN],
+            Script::Reconcile => &[LOOK, WHO, FINISH, ROW, RECONCILE, FAILURE, RUN],
+            Script::Fence => &[LOOK, WHO, FENCE, FAILURE, RUN],
+            Script::Emulate => &[LOOK, WHO, FINISH, ROW, RIGHTS, ACCOUNT, EMULATE, FAILURE, RUN],
             Script::Renew => &[LOOK, FINISH, include_str!("scripts/renew.lua"), FAILURE, RUN],
             Script::Free => &[LOOK, FINISH, include_str!("scripts/free.lua"), FAILURE, RUN],
             Script::Gone => &[LOOK, FINISH, include_str!("scripts/gone.lua"), FAILURE, RUN],
@@ -140,6 +149,7 @@ impl Script {
 }
 
 const LOOK: &str = include_str!("scripts/look.lua");
+const WHO: &str = include_str!("scripts/who.lua");
 const FINISH: &str = include_str!("scripts/finish.lua");
 const ACCOUNT: &str = include_str!("scripts/account.lua");
 const RIGHTS: &str = include_str!("scripts/rights.lua");

@@ -20,6 +20,7 @@ use crate::session::{Peer, Policy, Session};
 /// The client that nobody has seen.
 const INSTANCE: &str = "0000000000000000";
 const CONNECTION: &str = "0000000000000000-1";
+const OWNER: &str = "address=192.0.2.1";
 
 /// So many arguments of one request are shown.
 const MOST_SHOWN: usize = 64;
@@ -173,7 +174,9 @@ fn name(script: Script) -> String {
 
 /// Who asks is one argument of a script: what the rule says, token, connection and owner.
 fn masked(arg: &[u8], token: &str) -> String {
-    let text = printable(arg).replace(CONNECTION, "<connection>");
+    let text = printable(arg)
+        .replace(CONNECTION, "<connection>")
+        .replace(OWNER, "<owner>");
     match text.split_once(token) {
         None => text,
         Some((before, _)) if before.contains("<connection>") => format!("{before}<token> <owner>"),

@@ -119,7 +119,7 @@ fn fence_key(subject: &Subject, context: &Context<'_>) -> Option<Piece> {
         .map(|_| Piece::Text(fence_name(context.prefix, &subject.key)))
 }
 
-/// The caller in one argument, as `who` in `look.lua` reads it.
+/// The caller in one argument, as `who.lua` reads it.
 fn caller(subject: &Subject, context: &Context<'_>) -> Piece {
     let (allow, window, default, max) = match rule(subject, context) {
         Some(rule) => (
@@ -223,8 +223,9 @@ fn release(call: &mut Call, request: &Request<'_>, context: &Context<'_>) {
     call.plain_keys(request);
     call.argv.push(Piece::Argument(0));
     call.argv.push(shortest::first_lease(context));
-    for index in 0..call.subjects.len() {
-        call.caller(index, context);
+    for subject in &call.subjects {
+        let allow = rule(subject, context).is_some_and(|rule| rule.unmanaged == Unmanaged::Allow);
+        call.argv.push(text(format!("{}{}", u8::from(allow), subject.owner)));
     }
 }
 

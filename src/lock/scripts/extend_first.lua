@@ -12,7 +12,9 @@ if type(lease) == 'string' and string.sub(lease, 16, 15 + #mine) == mine and str
     and (expiry > 0 and math.abs(expiry + window - due) <= 2 or expiry == -1 and due == -1)
     and redis.acl_check_cmd('PEXPIREAT', r) then
     local taken = try(unpack(ARGV, 6))
-    if taken == 1 then try('PEXPIREAT', r, string.format('%d', try('PEXPIRETIME', k) + window)) end
-    return taken
+    if taken == 1 then
+      try('PEXPIREAT', r, string.format('%d', try('PEXPIRETIME', k) + window))
+      return taken
+    end
   end
 end

@@ -1,12 +1,6 @@
 -- Reads a lock and its lease record, and changes the record only by commands that work when memory is full.
 local call = redis.call
 
--- The caller as lockward packs it into one argument.
-local function who(s)
-  local a, w, d, m, t, c, o = string.match(s, '^(%d) (%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
-  return {allow = a == '1', window = tonumber(w), default = tonumber(d), max = tonumber(m), token = t, c = c, o = o}
-end
-
 local function clock()
   local t = call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)

@@ -1,5 +1,5 @@
 -- DEL, UNLINK. KEYS: each lock and its record, then the other keys. ARGV: the command; how a first lease of the caller's
--- connection stands in a record (' connection 1 '); each caller.
+-- connection stands in a record (' connection 1 '); for each lock whether its rule allows (1 or 0), and the owner.
 -- The commonest release: of one lock, by the connection that took it, with no other lease on its record before it. So
 -- nothing is owed, and lock and record go in one command. If anything is in the way, the long way round begins anew.
 local try, mine, l = redis.pcall, ARGV[2]
