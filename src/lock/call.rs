@@ -179,7 +179,8 @@ impl Call {
 
     /// The report and the client's reply, where this first line of the script's answer is a report that stands for both.
     pub fn report_alone<'a>(&self, first_line: &'a [u8]) -> Option<(&'a [u8], &'static [u8])> {
-        let alone = self.script == Script::Release && first_line.starts_with(b"+released ");
+        let told = first_line.starts_with(b"+released ") || first_line.starts_with(b"+pooled ");
+        let alone = self.script == Script::Release && told;
         let report = first_line.strip_prefix(b"+").filter(|_| alone)?;
         Some((report, b":1\r\n"))
     }

@@ -43,7 +43,9 @@ fn report(reply: &Reply) -> String {
             _ => String::new(),
         },
         // A report that stands alone.
-        Reply::Status(text) if text.starts_with(b"released ") => String::from_utf8_lossy(text).into_owned(),
+        Reply::Status(text) if text.starts_with(b"released ") || text.starts_with(b"pooled ") => {
+            String::from_utf8_lossy(text).into_owned()
+        }
         _ => String::new(),
     }
 }
