@@ -8,10 +8,10 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench sim clean
+.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench script-cost sim clean
 
 help: ## list what can be made
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start lockward on port 6380, with a server of its own behind it
 	@scripts/get-server any >/dev/null
@@ -68,6 +68,9 @@ demo: build ## the founding bug, on the server and through lockward
 
 bench: ## the benchmarks
 	LOCKWARD_TEST_REDIS=$(REDIS) cargo bench --locked
+
+script-cost: ## what lock operations cost the server, beside plain commands
+	LOCKWARD_TEST_REDIS=$(REDIS) LOCKWARD_TEST_VALKEY=$(VALKEY) cargo bench --locked --profile dev --bench script_cost
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
 	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture

@@ -188,6 +188,11 @@ impl Session {
             }));
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
         }
+        if let Some((report, reply)) = call.report_alone(line) {
+            self.witness(&call, Answer::Reported(report), now);
+            self.say(reply);
+            return self.drop_front();
+        }
         self.witness(&call, Answer::Plain { first_line: line }, now);
         if line.starts_with(b"-ERR Protocol error: unauthenticated") {
             // The server asks for a login since a moment ago, and closes over the length of our script: say the cause.

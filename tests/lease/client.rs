@@ -95,20 +95,17 @@ impl Client {
                 self.connection.send();
                 let reply = self.connection.read();
                 let mut events = Vec::new();
-                let (report, value) = match &reply {
-                    Value::Array(parts) => (parts[0].text(), &parts[1]),
-                    other => (String::new(), other),
-                };
-                let line = first_line(value);
-                let answer = match &reply {
-                    Value::Array(_) => Answer::Reported(report.as_bytes()),
-                    _ => Answer::Plain {
+                let (report, value) = reply.split(&call);
+                let line = first_line(&value);
+                let answer = match &report {
+                    Some(report) => Answer::Reported(report.as_bytes()),
+                    None => Answer::Plain {
                         first_line: line.as_bytes(),
                     },
                 };
                 call.events(answer, Time(0), self.database, &mut events);
                 let said: Vec<String> = events.iter().map(said).collect();
-                format!("{} {}", shown(value), said.join(", ")).trim_end().to_owned()
+                format!("{} {}", shown(&value), said.join(", ")).trim_end().to_owned()
             }
             plan => {
                 let kind = if matches!(plan, Plan::Forward) {
