@@ -33,7 +33,7 @@ fn everything_that_can_happen() -> Vec<What> {
             overlap: true,
             ..grant()
         }),
-        What::Contended,
+        What::Contended { shielded: false },
         What::AcquireFailed,
         What::Extended {
             ttl_ms: Some(1),

@@ -33,6 +33,8 @@ const LINGER: Duration = Duration::from_secs(1);
 /// After so long a silence the system looks whether the server is still there: a subscriber only listens, and its own
 /// keep-alive ends here.
 const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// After so long a session tries again whose acquire waits for what another one is told.
+const MOMENT: Duration = Duration::from_millis(1);
 /// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -136,6 +138,7 @@ impl Client {
                 ready = wait(&self.downstream, down) => from_client = ready,
                 ready = wait(upstream, up) => from_server = ready,
                 () = drain_begins(&mut draining), if !self.session.is_leaving() => self.session.leave(),
+                () = a_moment(), if self.session.waits() => self.session.advance(self.shared.now()),
                 () = hung_up(&self.downstream), if !read_downstream && self.session.is_blocked() => {
                     self.session.downstream_ended(self.shared.now());
                 }
@@ -257,6 +260,11 @@ async fn wait(stream: &Stream, interest: Option<Interest>) -> bool {
             .map_or(true, |ready| ready.is_readable() || ready.is_error()),
         None => std::future::pending().await,
     }
+}
+
+/// Begins only when it is waited for, so it costs nothing where nobody does.
+async fn a_moment() {
+    sleep(MOMENT).await;
 }
 
 /// Waits until the client has hung up, however much it has sent that nobody reads yet.

@@ -158,7 +158,7 @@ impl Session {
             || (!self.leaving_now()
                 && self.to_upstream.len() < BUFFER_LIMIT
                 && self.pending.has_room()
-                && !(self.held_back() && self.requests.len() >= STREAM_FROM))
+                && !((self.held_back() || self.waits()) && self.requests.len() >= STREAM_FROM))
     }
 
     /// What comes is not looked at before the answers due have come.

@@ -20,6 +20,7 @@ mod policy;
 mod queue;
 mod requests;
 mod scouting;
+mod shield;
 mod silence;
 mod special;
 mod state_commands;
@@ -162,6 +163,10 @@ pub struct Session {
     /// The lock keys that the client watches, and in which database.
     watches: BTreeSet<(u32, Bytes)>,
     subscriptions: Subscriptions,
+    /// The server has answered an acquire of this user on this connection.
+    admitted: bool,
+    /// Since when the next request waits for what another session is told about its lock.
+    waits_since: Option<Time>,
 }
 
 impl Session {
@@ -206,6 +211,8 @@ impl Session {
             elements: None,
             watches: BTreeSet::new(),
             subscriptions: Subscriptions::default(),
+            admitted: false,
+            waits_since: None,
         };
         session.limits();
         session.tell_owners();

@@ -258,7 +258,8 @@ impl Session {
         });
     }
 
-    fn push(&mut self, pending: Pending) {
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.waits_since = None;
         self.pending.push(pending);
         self.settle_unanswered();
     }

@@ -34,6 +34,7 @@ impl Special {
             | Special::Exec
             | Special::Discard
             | Special::LastWords(_)
+            | Special::Shielded(_)
             | Special::Blank
             | Special::LoginProbe(_) => false,
             Special::Identity(change) => !matches!(change, Change::Reset),
@@ -113,7 +114,7 @@ impl Session {
             Special::Monitor => self.monitoring = true,
             Special::Replication => return self.begin_raw(rest),
             Special::Notice(notice) => self.notices.push(notice),
-            Special::Flush { command, databases } => {
+            Special::Flush { command, databases, .. } => {
                 let databases = databases.unwrap_or(Databases::One(self.identity.database));
                 self.notices.push(Notice::DataFlushed { command, databases });
             }
@@ -123,6 +124,7 @@ impl Session {
             | Special::Switch(_)
             | Special::LoginProbe(_)
             | Special::LastWords(_)
+            | Special::Shielded(_)
             | Special::Blank => {}
         }
         self.pass()
@@ -284,7 +286,10 @@ impl Session {
         }
         match &change {
             Change::User(_) | Change::Hello { user: Some(_), .. } => self.logged_in = true,
-            Change::Reset => self.logged_in = false,
+            Change::Reset => {
+                self.logged_in = false;
+                self.admitted = false;
+            }
             Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
         }
         self.limits();

@@ -16,9 +16,9 @@ pub(super) fn events(call: &Call, answer: Answer<'_>, at: Time, database: u32, s
             };
             let what = match first_line {
                 // Of a RESTORE: held.
-                line if line.starts_with(b"-BUSYKEY") => What::Contended,
+                line if line.starts_with(b"-BUSYKEY") => What::Contended { shielded: false },
                 [b'-', ..] => What::AcquireFailed,
-                _ => What::Contended,
+                _ => What::Contended { shielded: false },
             };
             sink.push(event(call, subject, at, database, what));
         }
@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
                 self.dropped(sink);
                 self.grant()
             }
-            "contended" => What::Contended,
+            "contended" => What::Contended { shielded: false },
             "failed" => What::AcquireFailed,
             "released" => self.release(ReleaseOutcome::Released),
             "pooled" => self.release(ReleaseOutcome::Pooled),
