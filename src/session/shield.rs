@@ -43,8 +43,9 @@ impl Session {
         let asker = self.asker(key, spelling);
         match self.policy.shield.judge(&asker, window_us, first, request.now) {
             Verdict::Refuse => {}
-            // A client that has said its last is waited for by nobody.
-            Verdict::Wait if self.stage == Stage::Open => {
+            // In a pipeline that would cost a way to the server and back, and those who spin have nothing else under way.
+            // Of a client that has said its last everything is sent now.
+            Verdict::Wait if self.stage == Stage::Open && self.pending.is_empty() => {
                 self.waits_since = Some(first);
                 return Some(Taken::NotYet);
             }

@@ -230,6 +230,16 @@ fn behind_a_release_one_takes_the_lock_and_the_others_wait() {
 }
 
 #[test]
+fn a_whole_cycle_in_one_packet_waits_for_nobody() {
+    let mut rig = Rig::contended();
+    rig.now += 5_000;
+    rig.asks(0, &[TAKE, "DEL lock:a", TAKE, "DEL lock:a"]);
+    rig.asks(1, &["GET a", TAKE]);
+    rig.server(0, &format!("{GRANTED}{RELEASED}{GRANTED}{RELEASED}"));
+    rig.heard(0, "+OK|:1|+OK|:1|");
+}
+
+#[test]
 fn nobody_waits_for_long_nor_for_an_error() {
     let mut rig = Rig::contended();
     rig.now += 5_000;
