@@ -14,23 +14,21 @@
 //! Memory is fixed: a key that is crowded out is asked for again, and two keys that share a place only cost each other
 //! their shields. Without a rule that wants it, nothing is kept at all. Knows no clock, no wire and no scripts.
 
+mod place;
 mod spelling;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-
 use super::rule::{Mode, Rule};
 use crate::event::{Event, ReleaseOutcome, Time, What};
 
+use place::Place;
 pub use spelling::Spelling;
 
 /// Places; a power of two.
 const PLACES: usize = 1024;
-/// Locks, users and spellings that share a place.
-const WAYS: usize = 4;
 /// Longer keys (with the user's name), in bytes, have no shield: whoever made them up would have all the memory.
 const LONGEST_KEY: usize = 512;
 /// A command on more keys than this bars everything.
@@ -128,48 +126,6 @@ pub struct Shield {
     all_ended: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Place {
-    /// Commands under way that may free a lock here.
-    barring: u64,
-    /// How often such a command began, ended, or something was heard.
-    ended: u64,
-    known: [Option<Known>; WAYS],
-    asking: [Asking; WAYS],
-}
-
-/// Somebody asks the server for a lock.
-#[derive(Clone, Copy, Debug, Default)]
-struct Asking {
-    /// Stands for the asker; who shares it with another waits in vain, and not for long.
-    mark: u64,
-    /// When; `None`: it is answered.
-    since: Option<Time>,
-}
-
-/// A lock that was found held.
-#[derive(Debug)]
-struct Known {
-    database: u32,
-    spelling: Spelling,
-    user: Bytes,
-    key: Bytes,
-    /// When the server said so last.
-    answered: Time,
-    /// When the lease ends by itself, where that is known.
-    due: Option<Time>,
-    all_ended: u64,
-}
-
-impl Known {
-    fn is_of(&self, asker: &Asker<'_>) -> bool {
-        self.key == asker.key
-            && self.user == asker.user
-            && self.database == asker.database
-            && self.spelling == asker.spelling
-    }
-}
-
 impl Shield {
     /// A shield for these rules. When the rules change, the one there is must stay in use: commands under way refer to it.
     pub fn new(rules: &[Rule]) -> Shield {
@@ -240,26 +196,8 @@ impl Shield {
             Held::Contended => None,
             Held::Failed => return,
         };
-        if let Some(known) = place.known.iter_mut().flatten().find(|known| known.is_of(asker)) {
-            let same_lease = matches!(held, Held::Contended) && known.all_ended == asked.all_ended;
-            known.due = granted.or(known.due.filter(|due| same_lease && *due > now));
-            known.answered = known.answered.max(now);
-            known.all_ended = asked.all_ended;
-            return;
-        }
-        let oldest = |way: &&mut Option<Known>| way.as_ref().map(|known| known.answered);
-        if let Some(way) = place.known.iter_mut().min_by_key(oldest) {
-            *way = Some(Known {
-                database: asker.database,
-                spelling: asker.spelling,
-                // Either may be a slice of a larger buffer, which it would keep alive.
-                user: Bytes::copy_from_slice(asker.user),
-                key: Bytes::copy_from_slice(asker.key),
-                answered: now,
-                due: granted,
-                all_ended: asked.all_ended,
-            });
-        }
+        let same_lease = matches!(held, Held::Contended);
+        place.note(asker, asked, granted, same_lease, now);
     }
 
     /// A command is about to be sent that may free these locks, in whatever database.
@@ -315,35 +253,6 @@ impl Shield {
     fn place_at(&self, index: usize) -> Option<MutexGuard<'_, Place>> {
         let place = self.places.get(index)?;
         Some(place.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Place {
-    fn end(&mut self) {
-        self.ended += 1;
-        self.known = Default::default();
-    }
-
-    fn is_asked(&self, mark: u64, now: Time) -> bool {
-        let lately = |since: Time| now.since(since) < LONGEST_WAIT_US;
-        self.asking
-            .iter()
-            .any(|asking| asking.mark == mark && asking.since.is_some_and(lately))
-    }
-
-    fn begin(&mut self, mark: u64, now: Time) {
-        let own = self.asking.iter().position(|asking| asking.mark == mark);
-        let oldest = || (0..WAYS).min_by_key(|way| self.asking.get(*way).map(|asking| asking.since));
-        if let Some(asking) = own.or_else(oldest).and_then(|way| self.asking.get_mut(way)) {
-            let since = Some(now);
-            *asking = Asking { mark, since };
-        }
-    }
-
-    fn finish(&mut self, mark: u64) {
-        for asking in self.asking.iter_mut().filter(|asking| asking.mark == mark) {
-            asking.since = None;
-        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! What the shield knows, when that ends, and which acquires it may answer at all.
 
+use bytes::Bytes;
+
+use super::place::WAYS;
 use super::*;
 use crate::command::Idiom;
 use crate::event::{ConnectionId, Release, RuleIndex};
