@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits contention million leaks prometheus page screenshots demo bench script-cost sim clean
+.PHONY: help run build test check wire clients transparency limits contention shield million leaks prometheus page screenshots demo bench script-cost sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ limits: build ## a crash with locks held, idle connections, clients that do not 
 contention: build ## 64 clients fight for one lock: what lockward shows against what they measured
 	tests/checks/contention.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/contention.py --proxy $(RELEASE) --server $(VALKEY)
+
+shield: build ## 64 of 10,000 clients spin on one lock: what reaches redis, and how soon a release is noticed
+	tests/checks/shield.py --proxy $(RELEASE) --server $(REDIS)
 
 million: build ## a million lock names: memory and series stay within their bounds
 	tests/checks/million.py --proxy $(RELEASE) --server $(VALKEY)

@@ -33,7 +33,7 @@ fn everything_that_can_happen() -> Vec<What> {
             overlap: true,
             ..grant()
         }),
-        What::Contended,
+        What::Contended { shielded: true },
         What::AcquireFailed,
         What::Extended {
             ttl_ms: Some(1),
@@ -117,6 +117,7 @@ fn each_event_counts_where_it_belongs() {
     one("overlaps_total", &[], 1.0);
     one("ttl_injected_total", &[], 1.0);
     one("ttl_reduced_total", &[], 3.0);
+    one("shielded_total", &[], 1.0);
     one("takeovers_total", &[], 1.0);
     one("hold_seconds_count", &[], 10.0);
     one("hold_seconds_sum", &[], 30.18);

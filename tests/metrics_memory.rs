@@ -36,7 +36,7 @@ fn a_million_observations_that_nobody_scrapes_take_no_memory() {
             },
             what,
         };
-        metrics.event(&event(What::Contended));
+        metrics.event(&event(What::Contended { shielded: false }));
         if number.is_multiple_of(2) {
             metrics.event(&event(grant.clone()));
         }

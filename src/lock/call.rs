@@ -16,6 +16,7 @@ pub use super::features::Features;
 use super::idiom::{self, Kind, Meaning, Write};
 use super::rule::Rule;
 use super::script::Script;
+use super::shield::Stake;
 use crate::command::Idiom;
 use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token};
 use crate::resp::{Args, encode, texts};
@@ -109,6 +110,8 @@ pub struct Call {
     acquires: bool,
     /// The TTL in milliseconds that a plain reply stands for, of a grant or an extend that was done in the shortest way.
     ttl_ms: Option<u64>,
+    /// What it means to the contention shield.
+    stake: Stake,
 }
 
 /// One argument of a script.
@@ -161,6 +164,31 @@ impl Call {
     /// `LOCKWARD FENCE key`: the answer is the fencing token as an integer, or nil.
     pub fn fence(subject: Subject, context: &Context<'_>) -> Call {
         build::fence(subject, context)
+    }
+
+    /// Whether it is `SETNX` or `SET … NX` without `GET`.
+    pub fn is_acquire(&self) -> bool {
+        self.script == Script::Acquire
+    }
+
+    /// Whether it may free a lock: anything may that does not merely take one or look at one.
+    pub fn may_free(&self) -> bool {
+        !self.acquires && self.script != Script::Fence
+    }
+
+    /// The lock keys.
+    pub fn locks(&self) -> impl Iterator<Item = &[u8]> {
+        self.subjects.iter().map(|subject| &*subject.key)
+    }
+
+    /// What it means to the contention shield.
+    pub fn stake(&self) -> &Stake {
+        &self.stake
+    }
+
+    /// Keeps what it means to the contention shield for as long as the call is under way.
+    pub fn set_stake(&mut self, stake: Stake) {
+        self.stake = stake;
     }
 
     /// Which script it calls.

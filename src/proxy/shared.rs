@@ -312,7 +312,9 @@ impl Shared {
     /// Shows what happened at once to metrics, log and chronicle, and to those who watch. Not to be called while the
     /// keeper is locked.
     fn show<'e>(&self, events: impl Iterator<Item = (&'e Event, Aside)> + Clone) {
+        let policy = self.policy.load();
         for (event, _) in events.clone() {
+            policy.shield.heard(event);
             self.metrics.event(event);
             self.log
                 .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));

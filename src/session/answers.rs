@@ -326,6 +326,11 @@ impl Session {
                     let bytes = bytes.clone();
                     self.say(&bytes);
                 }
+                Special::Shielded(spelling) => {
+                    let spelling = *spelling;
+                    self.say_shielded(spelling);
+                    continue;
+                }
                 Special::Blank => {}
                 _ => return,
             }

@@ -22,6 +22,7 @@ mod requests;
 mod runs;
 mod scouting;
 mod sharing;
+mod shield;
 mod silence;
 mod special;
 mod state_commands;
@@ -180,6 +181,10 @@ pub struct Session {
     /// The lock keys that the client watches, and in which database.
     watches: BTreeSet<(u32, Bytes)>,
     subscriptions: Subscriptions,
+    /// The server has answered an acquire of this user on this connection.
+    admitted: bool,
+    /// Since when the next request waits for what another session is told about its lock.
+    waits_since: Option<Time>,
 }
 
 impl Session {
@@ -226,6 +231,8 @@ impl Session {
             elements: None,
             watches: BTreeSet::new(),
             subscriptions: Subscriptions::default(),
+            admitted: false,
+            waits_since: None,
         };
         session.limits();
         session.tell_owners();

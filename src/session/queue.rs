@@ -19,6 +19,7 @@ pub(super) struct Queue {
     blocking: usize,
     specials: usize,
     subscriptions: usize,
+    stirring: usize,
 }
 
 impl Queue {
@@ -26,6 +27,7 @@ impl Queue {
         self.blocking += usize::from(pending.blocking);
         self.specials += usize::from(pending.special);
         self.subscriptions += usize::from(pending.subscribes);
+        self.stirring += usize::from(stirs(&pending));
         self.entries.push_back(pending);
     }
 
@@ -47,6 +49,7 @@ impl Queue {
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
         self.specials = self.specials.saturating_sub(usize::from(pending.special));
         self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
+        self.stirring = self.stirring.saturating_sub(usize::from(stirs(pending)));
         if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
             self.entries = VecDeque::new();
         }
@@ -76,6 +79,7 @@ impl Queue {
     pub(super) fn pop_plain(&mut self) -> Option<Pending> {
         let pending = self.entries.pop_front()?;
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
+        self.stirring = self.stirring.saturating_sub(usize::from(stirs(&pending)));
         Some(pending)
     }
 
@@ -121,6 +125,11 @@ impl Queue {
         self.subscriptions > 0
     }
 
+    /// Whether anything is under way behind which the contention shield has nothing to say.
+    pub(super) fn stirs(&self) -> bool {
+        self.stirring > 0
+    }
+
     /// The `MULTI` at the front was refused: what stands behind it, up to where the next transaction would begin or
     /// this one end, is done at once and may block after all.
     pub(super) fn unqueue(&mut self) {
@@ -134,4 +143,9 @@ impl Queue {
             }
         }
     }
+}
+
+/// What waits unless a transaction queues it counts from the start: whether it does is only known later.
+fn stirs(pending: &Pending) -> bool {
+    pending.stirs || pending.blocking || pending.waits
 }

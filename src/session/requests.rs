@@ -277,6 +277,7 @@ impl Session {
 
     pub(super) fn push(&mut self, pending: Pending) {
         self.ask(&pending);
+        self.waits_since = None;
         self.pending.push(pending);
         if self.pending.has_specials() {
             self.settle_unanswered();

@@ -98,6 +98,7 @@ impl Session {
         }
         if taken > 0 {
             self.gated = false;
+            self.waits_since = None;
             self.to_upstream.extend_from_slice(input.get(..at).unwrap_or_default());
             self.asked(taken);
         }

@@ -276,7 +276,7 @@ impl Session {
 
     /// An answer will be due.
     pub(super) fn ask(&mut self, pending: &Pending) {
-        let answered_here = matches!(&pending.expect, Expect::Special(special) if matches!(**special, Special::LastWords(_) | Special::Blank));
+        let answered_here = matches!(&pending.expect, Expect::Special(special) if matches!(**special, Special::LastWords(_) | Special::Shielded(_) | Special::Blank));
         self.sharing.asked += u32::from(!answered_here);
     }
 

@@ -153,7 +153,7 @@ fn said(event: &Event) -> String {
     match &event.what {
         What::Granted(grant) if grant.overlap => "granted with overlap".to_owned(),
         What::Granted(_) => "granted".to_owned(),
-        What::Contended => "contended".to_owned(),
+        What::Contended { .. } => "contended".to_owned(),
         What::AcquireFailed => "failed".to_owned(),
         What::Release(release) => release.outcome.word().to_owned(),
         What::Refused(refusal) => format!("refused {} {}", refusal.operation.word(), refusal.reason.word()),

@@ -9,6 +9,7 @@ use super::super::idiom::{
 use super::super::record::{fence_name, record_name};
 use super::super::rule::{Rule, Unmanaged};
 use super::super::script::Script;
+use super::super::shield::Stake;
 use super::{Call, Context, Piece, Request, Subject, shortest};
 
 /// The script call for a command that is neither forwarded nor taken at its word.
@@ -55,6 +56,7 @@ fn start(subjects: Vec<Subject>, context: &Context<'_>) -> Call {
         connection: context.connection.clone(),
         acquires: false,
         ttl_ms: None,
+        stake: Stake::None,
     }
 }
 

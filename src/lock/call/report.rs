@@ -52,9 +52,9 @@ fn plain(call: &Call, line: &[u8]) -> Option<What> {
         (Script::Extend, b":1") if ttl_ms.is_some() => Some(What::Extended { ttl_ms, reduced: false }),
         _ if !call.acquires => None,
         // Of a RESTORE: held.
-        (_, line) if line.starts_with(b"-BUSYKEY") => Some(What::Contended),
+        (_, line) if line.starts_with(b"-BUSYKEY") => Some(What::Contended { shielded: false }),
         (_, [b'-', ..]) => Some(What::AcquireFailed),
-        _ => Some(What::Contended),
+        _ => Some(What::Contended { shielded: false }),
     }
 }
 
@@ -87,7 +87,7 @@ impl<'a> Words<'a> {
                 self.dropped(sink);
                 self.grant()
             }
-            "contended" => What::Contended,
+            "contended" => What::Contended { shielded: false },
             "failed" => What::AcquireFailed,
             "released" => self.release(ReleaseOutcome::Released),
             "pooled" => self.release(ReleaseOutcome::Pooled),
