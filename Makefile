@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency limits contention shield million leaks prometheus page screenshots demo bench script-cost sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,13 @@ transparency: build ## the same bytes directly and through lockward
 	tests/checks/transparency.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/transparency.py --proxy $(RELEASE) --server $(VALKEY)
 
+sharing: build ## clients that share connections to the server see nothing of each other; scenarios and transparency so, too
+	for server in $(REDIS) $(VALKEY); do \
+		tests/checks/sharing.py --proxy $(RELEASE) --server $$server || exit 1; \
+		tests/wire/run.py --mode shared --jobs $(JOBS) --proxy $(RELEASE) --server $$server || exit 1; \
+		tests/checks/transparency.py --mode shared --proxy $(RELEASE) --server $$server || exit 1; \
+	done
+
 limits: build ## a crash with locks held, idle connections, clients that do not read
 	tests/checks/limits.py --proxy $(RELEASE) --server $(REDIS)
 
@@ -69,8 +76,12 @@ demo: build ## the founding bug, on the server and through lockward
 	@scripts/get-server any >/dev/null
 	$(RELEASE) demo
 
-bench: ## the benchmarks
+bench: ## the benchmarks, and lockward beside a direct connection and other proxies
 	LOCKWARD_TEST_REDIS=$(REDIS) cargo bench --locked
+	scripts/bench
+
+instructions: ## what a request costs in instructions, against what was written down
+	tests/checks/instructions.py --server $(REDIS) --valgrind $$(scripts/get-tool valgrind)
 
 script-cost: ## what lock operations cost the server, beside plain commands
 	LOCKWARD_TEST_REDIS=$(REDIS) LOCKWARD_TEST_VALKEY=$(VALKEY) cargo bench --locked --profile dev --bench script_cost

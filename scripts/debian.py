@@ -12,7 +12,7 @@ WRAPPER = """#!/bin/sh
 here=$(dirname -- "$(readlink -f -- "$0")")
 LD_LIBRARY_PATH="%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export LD_LIBRARY_PATH
-exec "$here/root/%s" "$@"
+%sexec "$here/root/%s" "$@"
 """
 
 
@@ -89,9 +89,11 @@ def forget(target, *names):
             os.remove(path)
 
 
-def wrap(target, name, program):
-    """Writes `target/name`, which starts the unpacked program with its libraries."""
+def wrap(target, name, program, variables=()):
+    """Writes `target/name`, which starts the unpacked program with its libraries. `variables` are pairs of a name and a
+    path in the package that the program must be told."""
     folders = ":".join("$here/" + os.path.relpath(f, target) for f in library_folders(os.path.join(target, "root")))
     with open(os.path.join(target, name), "w") as out:
-        out.write(WRAPPER % (folders or "$here/root/usr/lib", program))
+        told = "".join('export %s="$here/root/%s"\n' % pair for pair in variables)
+        out.write(WRAPPER % (folders or "$here/root/usr/lib", told, program))
     os.chmod(os.path.join(target, name), 0o755)

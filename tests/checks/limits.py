@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lockward costs and survives: a crash with locks held, idle connections, and clients that do not read.
 
-    tests/checks/limits.py --proxy PATH --server PATH [--only TEXT]
+    tests/checks/limits.py --proxy PATH --server PATH [--mode shared] [--only TEXT]
 
 The bounds are conditions with room to spare, no benchmarks: a crowded machine must pass too.
 """
@@ -197,6 +197,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proxy", default="target/release/lockward")
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser.add_argument("--mode", choices=["dedicated", "shared"], help="of the connections to the server")
     parser.add_argument("--only", default="", help="only checks whose name holds this text")
     options = parser.parse_args()
     if not options.server:
@@ -210,7 +211,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="lockward-limits-") as folder:
             try:
                 with Server(options.server, folder) as server, \
-                        Proxy(options.proxy, server, DEFAULT_RULES, folder) as proxy:
+                        Proxy(options.proxy, server, DEFAULT_RULES, folder, mode=options.mode) as proxy:
                     said = check(server, proxy)
                     if not proxy.is_running():
                         raise Wrong("the proxy ended; its last words: %s" % proxy.last_words())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """lockward changes no byte that is none of its business.
 
-    tests/checks/transparency.py --proxy PATH --server PATH [--seed N] [--only TEXT]
+    tests/checks/transparency.py --proxy PATH --server PATH [--mode shared] [--seed N] [--only TEXT]
 
 Holds the same conversations with a server and, through lockward, with a second one, cut into random packets, and
 compares the answers byte for byte (conversations.py, pair.py). Three times: with a rule that matches nothing, with an
@@ -62,7 +62,7 @@ class Check:
 
 def play(mode, rules, other_keys_too, options, check, folder):
     with Server(options.server, folder) as direct, Server(options.server, folder) as behind, \
-            Proxy(options.proxy, behind, rules, folder) as proxy:
+            Proxy(options.proxy, behind, rules, folder, mode=options.mode) as proxy:
         talks = list(conversations.ALWAYS)
         if other_keys_too:
             talks.append(conversations.stolen_locks)
@@ -89,6 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proxy", default="target/release/lockward")
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser.add_argument("--mode", choices=["dedicated", "shared"], help="of the connections to the server")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     parser.add_argument("--only", default="", help="only checks whose name holds this text")
     options = parser.parse_args()

@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -55,9 +56,14 @@ class Process:
     def address(self):
         raise NotImplementedError
 
+    def environment(self):
+        """Its environment variables; by default those of the test."""
+        return None
+
     def start(self):
         with open(self.log, "ab") as log:
-            self.child = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.child = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                          env=self.environment())
         deadline = time.monotonic() + START_LIMIT
         while time.monotonic() < deadline:
             if self.child.poll() is not None:
@@ -120,16 +126,16 @@ class Server(Process):
 
     name = "server"
 
-    def __init__(self, program, folder, unix=None):
+    def __init__(self, program, folder, unix=None, arguments=()):
         super().__init__(folder)
-        self.program, self.port, self.unix = program, free_port(), unix
+        self.program, self.port, self.unix, self.arguments = program, free_port(), unix, list(arguments)
         self.start()
         self.first_state = self.state()
 
     def command(self):
         unix = ["--unixsocket", self.unix] if self.unix else []
         return [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                "--dir", self.folder, "--enable-debug-command", "yes"] + unix
+                "--dir", self.folder, "--enable-debug-command", "yes"] + unix + self.arguments
 
     def address(self):
         return self.port
@@ -159,13 +165,18 @@ class Server(Process):
 
 class Proxy(Process):
     """lockward in front of a server. `rules` is the TOML behind the sections that the harness writes itself; with an
-    empty `token` nothing can be changed through the admin address."""
+    empty `token` nothing can be changed through the admin address. `mode` and `workers` are as in the configuration; rules
+    that name a mode themselves are for that one."""
 
     name = "proxy"
 
-    def __init__(self, program, server, rules, folder, unix=None, token=marks.ADMIN_TOKEN):
+    def __init__(self, program, server, rules, folder, unix=None, token=marks.ADMIN_TOKEN, mode=None, workers=None):
         super().__init__(folder)
         self.program, self.unix = program, unix
+        if re.search(r'^mode = "(dedicated|shared)"', rules, re.M):
+            mode = None
+        self.variables = {name: str(value) for name, value in (
+            ("LOCKWARD_UPSTREAM__MODE", mode), ("LOCKWARD_LISTEN__WORKERS", workers)) if value is not None}
         self.port, self.admin_port = free_port(), free_port()
         self.config = os.path.join(folder, os.path.basename(self.log)[:-4] + ".toml")
         listen = 'unix = "%s"' % unix if unix else 'address = "127.0.0.1:%d"' % self.port
@@ -184,6 +195,9 @@ class Proxy(Process):
 
     def command(self):
         return [self.program, "--config", self.config]
+
+    def environment(self):
+        return dict(os.environ, **self.variables)
 
     def address(self):
         return self.unix or self.port

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plays wire scenarios: a server, the proxy in front of it, and every answer compared.
 
-    tests/wire/run.py [--proxy PATH] [--server PATH] [--only TEXT] [--jobs N] [-v] [FILE_OR_FOLDER...]
+    tests/wire/run.py [--proxy PATH] [--server PATH] [--mode shared] [--only TEXT] [--jobs N] [-v] [FILE_OR_FOLDER...]
 
 README.md beside this file describes the language of the scenarios. With --jobs N, N scenarios run side by side, each
 job with a server and proxies of its own. Prints one line a scenario and, at the end, 'N passed, N failed'.
@@ -46,7 +46,7 @@ class Stage:
     def proxies(self, rules, count):
         alive = [proxy for proxy in self.sets.get(rules, []) if proxy.is_running()]
         while len(alive) < count:
-            alive.append(Proxy(self.options.proxy, self.server, rules, self.folder))
+            alive.append(Proxy(self.options.proxy, self.server, rules, self.folder, mode=self.options.mode))
         self.sets[rules] = alive
         return alive[:count]
 
@@ -260,6 +260,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proxy", default="target/release/lockward", help="the proxy's program")
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser.add_argument("--mode", choices=["dedicated", "shared"], help="of the connections to the server")
     parser.add_argument("--only", default="", help="only scenarios whose path holds this text")
     parser.add_argument("--jobs", type=int, default=1, help="how many to run side by side")
     parser.add_argument("--parse", action="store_true", help="only read the scenarios")
