@@ -8,10 +8,10 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention million leaks prometheus page screenshots demo bench instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start lockward on port 6380, with a server of its own behind it
 	@scripts/get-server any >/dev/null
@@ -54,6 +54,9 @@ contention: build ## 64 clients fight for one lock: what lockward shows against 
 	tests/checks/contention.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/contention.py --proxy $(RELEASE) --server $(VALKEY)
 
+shield: build ## 64 of 10,000 clients spin on one lock: what reaches redis, and how soon a release is noticed
+	tests/checks/shield.py --proxy $(RELEASE) --server $(REDIS)
+
 million: build ## a million lock names: memory and series stay within their bounds
 	tests/checks/million.py --proxy $(RELEASE) --server $(VALKEY)
 
@@ -79,6 +82,9 @@ bench: ## the benchmarks, and lockward beside a direct connection and other prox
 
 instructions: ## what a request costs in instructions, against what was written down
 	tests/checks/instructions.py --server $(REDIS) --valgrind $$(scripts/get-tool valgrind)
+
+script-cost: ## what lock operations cost the server, beside plain commands
+	LOCKWARD_TEST_REDIS=$(REDIS) LOCKWARD_TEST_VALKEY=$(VALKEY) cargo bench --locked --profile dev --bench script_cost
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
 	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture

@@ -49,7 +49,7 @@ fn chronicle() -> Chronicle {
 fn contended(c: &mut Criterion) {
     let mut chronicle = chronicle();
     let mut times = 0;
-    let mut one = event("lock:17", What::Contended);
+    let mut one = event("lock:17", What::Contended { shielded: false });
     c.bench_function("contended, one lock", |b| {
         b.iter(|| {
             times += 50;
@@ -58,7 +58,7 @@ fn contended(c: &mut Criterion) {
         })
     });
     let mut many: Vec<Event> = (0..64)
-        .map(|number| event(&format!("lock:{number}"), What::Contended))
+        .map(|number| event(&format!("lock:{number}"), What::Contended { shielded: false }))
         .collect();
     let mut turn = 0;
     c.bench_function("contended, 64 locks in turn", |b| {

@@ -54,7 +54,10 @@ fn full() -> (Keeper, Time) {
     let now = Time(LEASES * 100);
     for number in 0..WAITERS {
         let owner = format!("address=10.1.{}.{}", number % 250, number / 250);
-        keeper.event(&event(now, number / 5, owner, What::Contended), Bound::Free);
+        keeper.event(
+            &event(now, number / 5, owner, What::Contended { shielded: false }),
+            Bound::Free,
+        );
     }
     keeper.tick(now, &mut chores, &mut events);
     (keeper, now)

@@ -284,6 +284,56 @@ fn a_record_of_another_version_is_left_alone() {
 }
 
 #[test]
+fn a_record_of_the_first_version_is_left_alone_too() {
+    on_both(|client| {
+        play(
+            client,
+            "direct: SET lock:a v PX 100000
+             direct: HSET lockward:{lock:a} version 1 window 120000 number 1 owner A token t connection A-1 acquired_at 1
+             B1: DEL lock:a -> 0 foreign, refused release foreign
+             B1: SET lock:a w NX PX 5000 -> nil contended
+             A1: PEXPIRE lock:a 90000 -> 1
+             A1: DEL lock:a -> 1 unmanaged
+             B1: SET lock:a w NX PX 5000 -> OK granted
+             direct: HEXISTS lockward:{lock:a} version -> 0
+             A1: DEL lock:a -> 0 foreign, refused release foreign
+             B2: DEL lock:a -> 1 pooled",
+        );
+    });
+}
+
+#[test]
+fn the_shortest_way_and_the_long_one_meet() {
+    on_both(|client| {
+        play(
+            client,
+            "A1: SET lock:a v NX EX 100 -> OK granted
+             direct: HSTRLEN lockward:{lock:a} token -> 36
+             direct: OBJECT ENCODING lockward:{lock:a} -> \"listpack\"
+             A1: EXPIRE lock:a 50 -> 1 extended
+             A2: EXPIRE lock:a 60 -> 1 extended
+             B1: EXPIRE lock:a 60 -> 0 refused extend foreign
+             A1: PERSIST lock:a -> 1 extended
+             direct: PTTL lockward:{lock:a} -> -1
+             A1: EXPIRE lock:a 50 -> 1 extended
+             direct: PEXPIRE lock:a 70000 -> 1
+             B1: DEL lock:a -> 0 foreign, refused release foreign
+             A1: DEL lock:a -> 1 unmanaged
+             direct: EXISTS lock:a lockward:{lock:a} -> 0
+             A1: SETNX lock:a v -> 1 granted
+             B1: GETSET lock:a w -> \"v\" taken over
+             A1: DEL lock:a -> 1 unmanaged
+             direct: EXISTS lock:a lockward:{lock:a} -> 0
+             A1: SETNX lock:a v -> 1 granted
+             direct: DEL lock:a -> 1
+             A1: SETNX lock:a v -> 1 granted
+             A2: unlink lock:a -> 1 pooled
+             direct: DBSIZE -> 0",
+        );
+    });
+}
+
+#[test]
 fn thirty_two_debts_are_kept() {
     on_both(|client| {
         let mut reply = String::new();

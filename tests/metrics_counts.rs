@@ -19,7 +19,7 @@ fn nothing_that_happens_makes_a_new_series() {
         metrics.event(&event(0, "b", 1, happening));
     }
     for id in 0..10 {
-        metrics.command(id, id % 2 == 0, id % 3 == 0, 10, 5);
+        count(&metrics, id, id % 2 == 0, id % 3 == 0, 10, 5);
     }
     assert_eq!(metrics.series(), before);
     assert_eq!(metrics.render(&TableSummary::default()).lines().count(), text);
@@ -33,7 +33,7 @@ fn everything_that_can_happen() -> Vec<What> {
             overlap: true,
             ..grant()
         }),
-        What::Contended,
+        What::Contended { shielded: true },
         What::AcquireFailed,
         What::Extended {
             ttl_ms: Some(1),
@@ -117,6 +117,7 @@ fn each_event_counts_where_it_belongs() {
     one("overlaps_total", &[], 1.0);
     one("ttl_injected_total", &[], 1.0);
     one("ttl_reduced_total", &[], 3.0);
+    one("shielded_total", &[], 1.0);
     one("takeovers_total", &[], 1.0);
     one("hold_seconds_count", &[], 10.0);
     one("hold_seconds_sum", &[], 30.18);
@@ -145,11 +146,11 @@ fn a_wait_is_measured() {
 #[test]
 fn commands_count_by_name_and_class() {
     let metrics = metrics(&[]);
-    metrics.command(1, false, true, 100, 60);
-    metrics.command(1, true, true, 100, 60);
-    metrics.command(0, false, false, 30, 20);
-    metrics.command(3, false, false, 30, 20);
-    metrics.command(usize::MAX, false, false, u32::MAX, u32::MAX);
+    count(&metrics, 1, false, true, 100, 60);
+    count(&metrics, 1, true, true, 100, 60);
+    count(&metrics, 0, false, false, 30, 20);
+    count(&metrics, 3, false, false, 30, 20);
+    count(&metrics, usize::MAX, false, false, u32::MAX, u32::MAX);
     let shown = scrape(&metrics);
     let commands = |command, outcome| {
         shown
@@ -217,7 +218,7 @@ fn counts_from_many_threads_at_once_are_exact() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..20_000 {
-                    metrics.command(2, false, true, 200, 100);
+                    count(&metrics, 2, false, true, 200, 100);
                     metrics.event(&event(0, "b", 1, What::TakenOver));
                 }
             });
@@ -238,4 +239,22 @@ fn counts_from_many_threads_at_once_are_exact() {
         shown.value("lockward_lock_takeovers_total", &[("rule", "jobs")]),
         Some(160_000.0)
     );
+}
+
+fn count(
+    metrics: &lockward::metrics::Metrics,
+    command: usize,
+    error: bool,
+    lock: bool,
+    request_us: u32,
+    upstream_us: u32,
+) {
+    metrics.commands(&lockward::metrics::Settled {
+        command,
+        error,
+        lock,
+        count: 1,
+        request_us,
+        upstream_us,
+    });
 }

@@ -184,7 +184,7 @@ fn what_deserves_a_line_has_one_and_the_course_of_things_has_none() {
         assert_eq!(scene.kinds(release(outcome)).len(), usize::from(line), "{outcome:?}");
     }
     for ordinary in [
-        What::Contended,
+        What::Contended { shielded: false },
         What::AcquireFailed,
         What::Extended {
             ttl_ms: None,

@@ -23,7 +23,7 @@ fn a_million_observations_that_nobody_scrapes_take_no_memory() {
         overlap: true,
     });
     let observe = |number: u64| {
-        metrics.command(0, false, true, number as u32, number as u32);
+        count(&metrics, 0, false, true, number as u32, number as u32);
         let event = |what| Event {
             at: Time(number),
             database: 0,
@@ -36,7 +36,7 @@ fn a_million_observations_that_nobody_scrapes_take_no_memory() {
             },
             what,
         };
-        metrics.event(&event(What::Contended));
+        metrics.event(&event(What::Contended { shielded: false }));
         if number.is_multiple_of(2) {
             metrics.event(&event(grant.clone()));
         }
@@ -64,4 +64,22 @@ fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+fn count(
+    metrics: &lockward::metrics::Metrics,
+    command: usize,
+    error: bool,
+    lock: bool,
+    request_us: u32,
+    upstream_us: u32,
+) {
+    metrics.commands(&lockward::metrics::Settled {
+        command,
+        error,
+        lock,
+        count: 1,
+        request_us,
+        upstream_us,
+    });
 }

@@ -57,6 +57,15 @@ pub fn keys(row: &Row, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
         .chain((places.first..places.end.min(count)).step_by(places.step.max(1)))
 }
 
+/// The key of a command that has exactly one, as its first argument: most have. `None` for all others.
+#[inline]
+pub fn only_key<'a>(row: &Row, args: Args<'a>) -> Option<&'a [u8]> {
+    match row.keys {
+        Keys::Range { first: 1, last: 1, .. } => args.get(1),
+        _ => None,
+    }
+}
+
 /// The index of the key that the request writes whatever was there before, for the idioms `Store`, `Copy`, `Restore`
 /// and `Rename`; always one of [`keys`]. `None` for all other commands, and where none is written (`SORT` without
 /// `STORE`). The target of `COPY … DB n` lies in another database.

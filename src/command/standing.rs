@@ -46,6 +46,11 @@ pub fn stay(row: Option<&Row>, args: Args<'_>) -> Option<Stay> {
     }
 }
 
+/// Whether a command that is merely forwarded may go out on a shared connection whatever its arguments.
+pub fn shareable(row: &Row) -> bool {
+    row.role == Role::Forward && forwarded(row.name).is_none()
+}
+
 /// Whether the answer depends on what was written through the same connection before.
 pub fn asks_for_own_writes(row: Option<&Row>) -> bool {
     row.is_some_and(|row| matches!(row.name, "wait" | "waitaof"))

@@ -145,6 +145,7 @@ fn describe_rule(index: usize, rule: &Rule) -> String {
             "release_on_disconnect",
             after(rule.release_on_disconnect, "after", rule.disconnect_grace_ms),
         ),
+        ("contention_shield", time(rule.contention_shield_ms)),
     ];
     let mut text = format!("{}. {}: {}\n", index + 1, rule.name.escape_debug(), patterns.join(" "));
     // A rule that is off has no other settings that matter.

@@ -11,6 +11,9 @@ use super::reader::Origins;
 use crate::lock::glob::Glob;
 use crate::lock::rule::{Mode, OwnerPart, Rule};
 
+/// The longest `contention_shield`, in milliseconds.
+const LONGEST_SHIELD_MS: u64 = 1000;
+
 /// The settings with the places where they stand.
 pub(super) struct Settings {
     pub(super) config: Config,
@@ -137,6 +140,14 @@ fn times(sited: &SitedRule, faults: &mut Vec<Fault>) {
         let text = "\"0s\" leaves nothing to renew; give it a length, or set renew = false".to_owned();
         faults.push(sited.origins.fault("max_hold", text));
     }
+    if let Some(shield) = rule.contention_shield_ms.filter(|shield| *shield > LONGEST_SHIELD_MS) {
+        let (shield, most) = (duration::text(shield), duration::text(LONGEST_SHIELD_MS));
+        let text = format!(
+            "\"{shield}\" is more than {most}: for so long a lock could be free by its TTL, or released past this \
+             lockward, and still be refused"
+        );
+        faults.push(sited.origins.fault("contention_shield", text));
+    }
 }
 
 fn warn(config: &Config, warnings: &mut Vec<String>) {
@@ -154,6 +165,11 @@ fn warn(config: &Config, warnings: &mut Vec<String>) {
         warnings.push(format!(
             "{rules}: no default_ttl, so a lock that a client takes without a TTL stays until its owner releases it, \
              or until `lockward release KEY`"
+        ));
+    }
+    if let Some(rules) = named(&|rule| rule.mode != Mode::Enforce && rule.contention_shield_ms.is_some()) {
+        warnings.push(format!(
+            "{rules}: contention_shield does nothing without mode = \"enforce\": every acquire is asked of the server"
         ));
     }
     let by_address = |rule: &Rule| rule.mode != Mode::Off && rule.owner == [OwnerPart::Address];

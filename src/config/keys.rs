@@ -30,6 +30,7 @@ pub(super) const LOCKS: &[&str] = &[
     "max_hold",
     "release_on_disconnect",
     "disconnect_grace",
+    "contention_shield",
 ];
 
 /// The sections with one table each.

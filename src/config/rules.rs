@@ -131,6 +131,7 @@ fn rule(path: String, origin: Origin, table: Table, top: &mut Reader<'_>) -> Sit
         disconnect_grace_ms: read
             .milliseconds("disconnect_grace", 0)
             .unwrap_or(named.disconnect_grace_ms),
+        contention_shield_ms: read.milliseconds("contention_shield", 1).or(named.contention_shield_ms),
     };
     let patterns = patterns.into_iter().map(|(_, origin)| origin).collect();
     SitedRule {

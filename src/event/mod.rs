@@ -87,7 +87,10 @@ pub enum What {
     /// An acquire was granted: a new lease.
     Granted(Grant),
     /// An acquire was refused because the lock is held.
-    Contended,
+    Contended {
+        /// The server was not asked: the contention shield knew.
+        shielded: bool,
+    },
     /// An acquire ended in a server error (out of memory, no permission, wrong type).
     AcquireFailed,
     /// A release came; the outcome says what became of it.

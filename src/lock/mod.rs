@@ -17,6 +17,7 @@ pub mod rule;
 pub mod scout;
 pub mod script;
 pub mod search;
+pub mod shield;
 pub mod waiters;
 
 /// So long after its due time a lease counts as run out, in milliseconds: the due time as the proxy knows it is already

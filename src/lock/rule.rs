@@ -88,6 +88,8 @@ pub struct Rule {
     pub release_on_disconnect: bool,
     /// How long after that.
     pub disconnect_grace_ms: u64,
+    /// For how long a lock that was found held is taken for held without asking the server.
+    pub contention_shield_ms: Option<u64>,
 }
 
 impl Rule {
@@ -109,6 +111,7 @@ impl Rule {
             max_hold_ms: 600_000,
             release_on_disconnect: false,
             disconnect_grace_ms: 5_000,
+            contention_shield_ms: None,
         }
     }
 }

@@ -51,7 +51,8 @@ pub enum Script {
 
 /// The commands that the scripts run beside the client's own: what an ACL user needs, together with `EVAL`, `EVALSHA`
 /// and the record keys. `SELECT` and `DIGEST` are left out: only rare commands need them.
-pub const COMMANDS: [&str; 13] = [
+pub const COMMANDS: [&str; 14] = [
+    "HGET",
     "HGETALL",
     "HSET",
     "HDEL",
@@ -103,29 +104,53 @@ impl Script {
     /// What it is put together from.
     fn parts(self) -> &'static [&'static str] {
         match self {
-            Script::Acquire => &[ACQUIRE_FIRST, LOOK, GRANT, FAILURE, ACQUIRE_THEN],
-            Script::Write => &[LOOK, ROW, RIGHTS, GRANT, HELD, FAILURE, WRITE, RUN],
-            Script::MultiWrite => &[LOOK, ROW, RIGHTS, GRANT, HELD, MULTI, FAILURE, RUN],
-            Script::Release => &[LOOK, ACCOUNT, RELEASE, FAILURE, RUN],
-            Script::Remove => &[LOOK, RIGHTS, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
-            Script::Extend => &[LOOK, ROW, RIGHTS, ACCOUNT, REFUSAL, EXTEND, FAILURE, RUN],
-            Script::Rename => &[LOOK, ROW, RIGHTS, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN],
-            Script::Migrate => &[LOOK, ACCOUNT, include_str!("scripts/migrate.lua"), FAILURE, RUN],
+            Script::Acquire => &[ACQUIRE_FIRST, LOOK, WHO, GRANT, FAILURE, ACQUIRE_THEN],
+            Script::Write => &[LOOK, WHO, FINISH, ROW, RIGHTS, GRANT, HELD, FAILURE, WRITE, RUN],
+            Script::MultiWrite => &[LOOK, WHO, FINISH, ROW, RIGHTS, GRANT, HELD, MULTI, FAILURE, RUN],
+            Script::Release => &[RELEASE_FIRST, LOOK, FINISH, ACCOUNT, RELEASE, FAILURE, RUN],
+            Script::Remove => &[LOOK, WHO, FINISH, RIGHTS, ACCOUNT, REFUSAL, REMOVE, FAILURE, RUN],
+            Script::Extend => &[
+                EXTEND_FIRST,
+                LOOK,
+                WHO,
+                FINISH,
+                ROW,
+                RIGHTS,
+                ACCOUNT,
+                REFUSAL,
+                EXTEND,
+                FAILURE,
+                RUN,
+            ],
+            Script::Rename => &[
+                LOOK, WHO, FINISH, ROW, RIGHTS, ACCOUNT, REFUSAL, GRANT, HELD, RENAME, FAILURE, RUN,
+            ],
+            Script::Migrate => &[
+                LOOK,
+                WHO,
+                FINISH,
+                ACCOUNT,
+                include_str!("scripts/migrate.lua"),
+                FAILURE,
+                RUN,
+            ],
             Script::CopyAway => &[LOOK, HELD, include_str!("scripts/away.lua"), FAILURE, RUN],
-            Script::Reconcile => &[LOOK, ROW, RECONCILE, FAILURE, RUN],
-            Script::Fence => &[LOOK, FENCE, FAILURE, RUN],
-            Script::Emulate => &[LOOK, ROW, RIGHTS, ACCOUNT, EMULATE, FAILURE, RUN],
-            Script::Renew => &[LOOK, include_str!("scripts/renew.lua"), FAILURE, RUN],
-            Script::Free => &[LOOK, include_str!("scripts/free.lua"), FAILURE, RUN],
-            Script::Gone => &[LOOK, include_str!("scripts/gone.lua"), FAILURE, RUN],
-            Script::Drop => &[LOOK, include_str!("scripts/drop.lua"), FAILURE, RUN],
-            Script::Check => &[LOOK, include_str!("scripts/check.lua"), FAILURE, RUN],
+            Script::Reconcile => &[LOOK, WHO, FINISH, ROW, RECONCILE, FAILURE, RUN],
+            Script::Fence => &[LOOK, WHO, FENCE, FAILURE, RUN],
+            Script::Emulate => &[LOOK, WHO, FINISH, ROW, RIGHTS, ACCOUNT, EMULATE, FAILURE, RUN],
+            Script::Renew => &[LOOK, FINISH, include_str!("scripts/renew.lua"), FAILURE, RUN],
+            Script::Free => &[LOOK, FINISH, include_str!("scripts/free.lua"), FAILURE, RUN],
+            Script::Gone => &[LOOK, FINISH, include_str!("scripts/gone.lua"), FAILURE, RUN],
+            Script::Drop => &[LOOK, FINISH, include_str!("scripts/drop.lua"), FAILURE, RUN],
+            Script::Check => &[LOOK, FINISH, include_str!("scripts/check.lua"), FAILURE, RUN],
             Script::Inspect => &[LOOK, include_str!("scripts/inspect.lua"), FAILURE, RUN],
         }
     }
 }
 
 const LOOK: &str = include_str!("scripts/look.lua");
+const WHO: &str = include_str!("scripts/who.lua");
+const FINISH: &str = include_str!("scripts/finish.lua");
 const ACCOUNT: &str = include_str!("scripts/account.lua");
 const RIGHTS: &str = include_str!("scripts/rights.lua");
 const ROW: &str = include_str!("scripts/row.lua");
@@ -138,8 +163,10 @@ const ACQUIRE_FIRST: &str = include_str!("scripts/acquire_first.lua");
 const ACQUIRE_THEN: &str = include_str!("scripts/acquire_then.lua");
 const WRITE: &str = include_str!("scripts/write.lua");
 const MULTI: &str = include_str!("scripts/multi.lua");
+const RELEASE_FIRST: &str = include_str!("scripts/release_first.lua");
 const RELEASE: &str = include_str!("scripts/release.lua");
 const REMOVE: &str = include_str!("scripts/remove.lua");
+const EXTEND_FIRST: &str = include_str!("scripts/extend_first.lua");
 const EXTEND: &str = include_str!("scripts/extend.lua");
 const RENAME: &str = include_str!("scripts/rename.lua");
 const RECONCILE: &str = include_str!("scripts/reconcile.lua");
@@ -154,13 +181,44 @@ struct Prepared {
 /// In the order of [`Script::ALL`], which is the order of the variants.
 static SCRIPTS: LazyLock<Vec<Prepared>> = LazyLock::new(|| Script::ALL.iter().map(|script| prepare(*script)).collect());
 
-/// The server keeps the text, and hashes it at each EVAL: so without comments and indentation.
+/// A piece of Lua without the blanks that Lua can do without; quoted texts stay as they are.
+pub fn squeezed(lua: &str) -> String {
+    let mut out = String::with_capacity(lua.len());
+    let mut quote = None;
+    let mut letters = lua.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let before = out.chars().next_back().unwrap_or('\n');
+        let after = letters.peek().copied().unwrap_or('\n');
+        match (quote, letter) {
+            (None, ' ') => {
+                // Behind a digit a point would belong to the number.
+                let joined = "=~<>,+{}()'".contains(after) || after == '.' && !before.is_ascii_digit();
+                if joined || "=<>,+{}().'".contains(before) {
+                    continue;
+                }
+            }
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(_), '\\') => {
+                out.push(letter);
+                out.extend(letters.next());
+                continue;
+            }
+            (Some(opened), _) if opened == letter => quote = None,
+            _ => {}
+        }
+        out.push(letter);
+    }
+    out
+}
+
+/// The server keeps the text, and hashes it at each EVAL: so without comments, indentation and idle blanks.
 fn prepare(script: Script) -> Prepared {
     let mut text = String::new();
     for line in script.parts().iter().flat_map(|part| part.lines()) {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with("--") {
-            text.push_str(&line.replace("@LOCKHELD@", &texts::LOCK_HELD.replace('\'', "\\'")));
+            let line = line.replace("@LOCKHELD@", &texts::LOCK_HELD.replace('\'', "\\'"));
+            text.push_str(&squeezed(&line));
             text.push('\n');
         }
     }
@@ -210,9 +268,11 @@ mod tests {
     #[test]
     fn every_command_that_a_script_runs_is_in_the_list() {
         for script in Script::ALL {
-            for rest in script.text().split("call('").skip(1) {
+            let text = script.text();
+            for rest in text.split("call('").skip(1).chain(text.split("try('").skip(1)) {
                 let name = rest.split('\'').next().unwrap_or_default();
-                let rare = ["SELECT", "DIGEST"].contains(&name);
+                // SETNX stands only where it is the client's own command.
+                let rare = ["SELECT", "DIGEST", "SETNX"].contains(&name);
                 assert!(rare || COMMANDS.contains(&name), "{script:?} runs {name}");
             }
         }
@@ -227,6 +287,18 @@ mod tests {
             assert!(named(&permission), "{permission} is missing: {text}");
         }
         assert!(named("%RW~locks:*"), "{text}");
+    }
+
+    #[test]
+    fn blanks_go_only_where_nothing_depends_on_them() {
+        for (lua, expected) in [
+            ("local a, b = f(x) .. 'a = b'", "local a,b=f(x)..'a = b'"),
+            ("x = 1 .. ' y\\' , z'", "x=1 ..' y\\' , z'"),
+            ("if a ~= -1 and (b >= c - -d) then", "if a~=-1 and(b>=c - -d)then"),
+            ("error({err = \"can't '\" .. n})", "error({err=\"can't '\"..n})"),
+        ] {
+            assert_eq!(squeezed(lua), expected);
+        }
     }
 
     #[test]

@@ -257,40 +257,58 @@ mod tests {
     #[test]
     fn a_wait_runs_from_the_first_refusal_to_the_grant() {
         let mut waiters = Waiters::new(10);
-        waiters.contended(&event(100, "k", "a", What::Contended));
-        waiters.contended(&event(900, "k", "a", What::Contended));
+        waiters.contended(&event(100, "k", "a", What::Contended { shielded: false }));
+        waiters.contended(&event(900, "k", "a", What::Contended { shielded: false }));
         assert_eq!(waiters.waiting(Time(1_000_000)).count(), 1);
         assert_eq!(waiters.waiting(Time(20_000_000)).count(), 0);
-        let waited = waiters.granted(&event(1100, "k", "a", What::Contended)).unwrap();
+        let waited = waiters
+            .granted(&event(1100, "k", "a", What::Contended { shielded: false }))
+            .unwrap();
         assert_eq!(waited.micros, 1_000_000);
-        assert!(waiters.granted(&event(1200, "k", "a", What::Contended)).is_none());
+        assert!(
+            waiters
+                .granted(&event(1200, "k", "a", What::Contended { shielded: false }))
+                .is_none()
+        );
         assert!(waiters.is_empty());
     }
 
     #[test]
     fn the_one_that_tried_longest_ago_is_forgotten_first() {
         let mut waiters = Waiters::new(2);
-        waiters.contended(&event(1, "k", "a", What::Contended));
-        waiters.contended(&event(2, "k", "b", What::Contended));
-        waiters.contended(&event(3, "k", "a", What::Contended));
-        waiters.contended(&event(4, "k", "c", What::Contended));
-        assert!(waiters.granted(&event(5, "k", "b", What::Contended)).is_none());
-        assert!(waiters.granted(&event(5, "k", "a", What::Contended)).is_some());
+        waiters.contended(&event(1, "k", "a", What::Contended { shielded: false }));
+        waiters.contended(&event(2, "k", "b", What::Contended { shielded: false }));
+        waiters.contended(&event(3, "k", "a", What::Contended { shielded: false }));
+        waiters.contended(&event(4, "k", "c", What::Contended { shielded: false }));
+        assert!(
+            waiters
+                .granted(&event(5, "k", "b", What::Contended { shielded: false }))
+                .is_none()
+        );
+        assert!(
+            waiters
+                .granted(&event(5, "k", "a", What::Contended { shielded: false }))
+                .is_some()
+        );
     }
 
     #[test]
     fn ten_silent_minutes_end_a_wait() {
         let mut waiters = Waiters::new(10);
-        waiters.contended(&event(0, "k", "a", What::Contended));
-        assert!(waiters.granted(&event(600_001, "k", "a", What::Contended)).is_none());
-        waiters.contended(&event(0, "k", "b", What::Contended));
+        waiters.contended(&event(0, "k", "a", What::Contended { shielded: false }));
+        assert!(
+            waiters
+                .granted(&event(600_001, "k", "a", What::Contended { shielded: false }))
+                .is_none()
+        );
+        waiters.contended(&event(0, "k", "b", What::Contended { shielded: false }));
         waiters.forget_old(Time(600_001_000));
         assert!(waiters.is_empty());
-        waiters.contended(&event(0, "k", "b", What::Contended));
-        waiters.contended(&event(700_000, "k", "b", What::Contended));
+        waiters.contended(&event(0, "k", "b", What::Contended { shielded: false }));
+        waiters.contended(&event(700_000, "k", "b", What::Contended { shielded: false }));
         assert_eq!(
             waiters
-                .granted(&event(700_001, "k", "b", What::Contended))
+                .granted(&event(700_001, "k", "b", What::Contended { shielded: false }))
                 .unwrap()
                 .micros,
             1000
@@ -316,11 +334,11 @@ mod tests {
             (2, "ka", "a"),
             (2, "", "a"),
         ] {
-            waiters.contended(&event(at_ms, key, owner, What::Contended));
+            waiters.contended(&event(at_ms, key, owner, What::Contended { shielded: false }));
         }
         let elsewhere = Event {
             database: 1,
-            ..event(4, "k", "d", What::Contended)
+            ..event(4, "k", "d", What::Contended { shielded: false })
         };
         waiters.contended(&elsewhere);
         let of = |database, key: &'static str, most| waiters.of_lock(database, &key.into(), Time(6000), most);
@@ -344,12 +362,12 @@ mod tests {
     #[test]
     fn tries_are_counted_and_the_last_connection_is_known() {
         let mut waiters = Waiters::new(10);
-        waiters.contended(&by(event(1, "k", "a", What::Contended), 7));
-        waiters.contended(&by(event(2, "k", "a", What::Contended), 8));
+        waiters.contended(&by(event(1, "k", "a", What::Contended { shielded: false }), 7));
+        waiters.contended(&by(event(2, "k", "a", What::Contended { shielded: false }), 8));
         let (_, found) = waiters.of_lock(0, &"k".into(), Time(3000), 9);
         assert_eq!((found[0].tries, found[0].connection.number), (2, 8));
         assert_eq!((found[0].first, found[0].last), (Time(1000), Time(2000)));
-        waiters.contended(&by(event(700_000, "k", "a", What::Contended), 9));
+        waiters.contended(&by(event(700_000, "k", "a", What::Contended { shielded: false }), 9));
         let (_, found) = waiters.of_lock(0, &"k".into(), Time(700_000_000), 9);
         assert_eq!((found[0].tries, found[0].first), (1, Time(700_000_000)), "a new wait");
     }
@@ -357,10 +375,10 @@ mod tests {
     #[test]
     fn whoever_is_silent_for_ten_seconds_is_not_shown_but_may_come_again() {
         let mut waiters = Waiters::new(10);
-        waiters.contended(&event(0, "k", "a", What::Contended));
+        waiters.contended(&event(0, "k", "a", What::Contended { shielded: false }));
         assert_eq!(waiters.of_lock(0, &"k".into(), Time(9_999_999), 9).0, 1);
         assert_eq!(waiters.of_lock(0, &"k".into(), Time(10_000_000), 9).0, 0);
-        waiters.contended(&event(20_000, "k", "a", What::Contended));
+        waiters.contended(&event(20_000, "k", "a", What::Contended { shielded: false }));
         let (_, found) = waiters.of_lock(0, &"k".into(), Time(20_000_000), 9);
         assert_eq!((found[0].tries, found[0].first), (2, Time(0)));
     }
@@ -372,9 +390,9 @@ mod tests {
             rule: RuleIndex(rule),
             ..event
         };
-        waiters.contended(&under(0, event(1, "k", "a", What::Contended)));
-        waiters.contended(&under(1, event(2, "k", "a", What::Contended)));
-        waiters.contended(&under(0, event(3, "k", "b", What::Contended)));
+        waiters.contended(&under(0, event(1, "k", "a", What::Contended { shielded: false })));
+        waiters.contended(&under(1, event(2, "k", "a", What::Contended { shielded: false })));
+        waiters.contended(&under(0, event(3, "k", "b", What::Contended { shielded: false })));
         let rules = |waiters: &Waiters| waiters.waiting(Time(4000)).map(|rule| rule.0).collect::<Vec<_>>();
         assert_eq!(rules(&waiters), [0, 1]);
         waiters.renumber(|rule| (rule.0 == 1).then_some(RuleIndex(7)));
@@ -385,7 +403,12 @@ mod tests {
     fn what_was_forgotten_for_the_limit_is_counted() {
         let mut waiters = Waiters::new(3);
         for number in 0..100 {
-            waiters.contended(&event(number, &format!("k{number}"), "a", What::Contended));
+            waiters.contended(&event(
+                number,
+                &format!("k{number}"),
+                "a",
+                What::Contended { shielded: false },
+            ));
             assert!(waiters.len() <= 3);
         }
         assert_eq!(waiters.dropped(), 97);

@@ -48,6 +48,7 @@ const fn histogram(name: &'static str, help: &'static str) -> Metric {
 }
 
 pub(super) const LOCK_ACQUIRES: &str = "lockward_lock_acquires_total";
+pub(super) const LOCK_SHIELDED: &str = "lockward_lock_shielded_total";
 pub(super) const LOCK_RELEASES: &str = "lockward_lock_releases_total";
 pub(super) const LOCK_REFUSALS: &str = "lockward_lock_refusals_total";
 pub(super) const LOCK_EXPIRATIONS: &str = "lockward_lock_expirations_total";
@@ -80,10 +81,14 @@ pub(super) const LOG_EVENTS_DROPPED: &str = "lockward_log_events_dropped_total";
 pub(super) const LOCK_TABLE_DROPPED: &str = "lockward_lock_table_dropped_total";
 
 /// Every metric of the recorder. The figures of the process stand in `process`.
-pub(super) const CATALOG: [Metric; 31] = [
+pub(super) const CATALOG: [Metric; 32] = [
     counter(
         LOCK_ACQUIRES,
         "Acquires of locks by outcome: granted, contended (the lock is held), error (of the server).",
+    ),
+    counter(
+        LOCK_SHIELDED,
+        "Contended acquires that were answered without asking the server (contention_shield).",
     ),
     counter(
         LOCK_RELEASES,

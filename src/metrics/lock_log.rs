@@ -83,7 +83,7 @@ impl LockLog {
             }
             // The course of things. An expiry by itself is no overrun: a third to a half of all locks in the wild are
             // markers that nobody ever releases.
-            What::Contended
+            What::Contended { .. }
             | What::AcquireFailed
             | What::Extended { .. }
             | What::Overwritten { .. }

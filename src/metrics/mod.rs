@@ -46,6 +46,23 @@ pub struct TableSummary {
     pub dropped: TableDropped,
 }
 
+/// Commands that were answered, all alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled {
+    /// The position in the list of names; any other number: `other`.
+    pub command: usize,
+    /// The answer was an error.
+    pub error: bool,
+    /// It was a lock operation.
+    pub lock: bool,
+    /// How many.
+    pub count: u32,
+    /// The time to the answer, in microseconds.
+    pub request_us: u32,
+    /// The part of it that the server took, in microseconds.
+    pub upstream_us: u32,
+}
+
 /// The rules in force and all that ever were: counters do not go away at a reload.
 #[derive(Debug, Default)]
 struct Rules {
@@ -99,15 +116,17 @@ impl Metrics {
         });
     }
 
-    /// Counts one answered command: its position in the list of names (any other number: `other`), whether the answer
-    /// was an error, whether it was a lock operation, the time to its answer and the part of it that the server took,
-    /// both in microseconds.
-    pub fn command(&self, id: usize, error: bool, lock: bool, request_us: u32, upstream_us: u32) {
-        if let Some(outcomes) = self.shell.commands.get(id).or(self.shell.commands.last()) {
-            outcomes.count(error);
+    /// Counts commands that were answered.
+    pub fn commands(&self, settled: &Settled) {
+        if let Some(outcomes) = self.shell.commands.get(settled.command).or(self.shell.commands.last()) {
+            outcomes.count_many(settled.error, settled.count.into());
         }
-        let times = if lock { &self.shell.lock } else { &self.shell.other };
-        times.record(request_us, upstream_us);
+        let times = if settled.lock {
+            &self.shell.lock
+        } else {
+            &self.shell.other
+        };
+        times.record(settled.request_us, settled.upstream_us, settled.count as usize);
     }
 
     /// Counts what happened to a lock. Events of a rule that is not in force are left out.

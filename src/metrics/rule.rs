@@ -25,6 +25,7 @@ const ACQUIRES: [&str; 3] = ["granted", "contended", "error"];
 #[derive(Debug)]
 pub(super) struct RuleSeries {
     acquires: [Counter; 3],
+    shielded: Counter,
     releases: [Counter; 9],
     refusals: [[[Counter; 2]; 3]; 3],
     expirations: Counter,
@@ -69,6 +70,7 @@ impl RuleSeries {
         };
         RuleSeries {
             acquires: ACQUIRES.map(|word| with(catalog::LOCK_ACQUIRES, "outcome", word)),
+            shielded: plain(catalog::LOCK_SHIELDED),
             releases: ReleaseOutcome::ALL.map(|outcome| with(catalog::LOCK_RELEASES, "outcome", outcome.word())),
             refusals: Operation::ALL.map(|operation| {
                 RefusalReason::ALL.map(|reason| Action::ALL.map(|action| refusal(operation, reason, action)))
@@ -112,7 +114,10 @@ impl RuleSeries {
                 self.ttl_reduced.increment(grant.ttl_reduced.into());
                 self.overlaps.increment(grant.overlap.into());
             }
-            What::Contended => self.acquire(Acquire::Contended),
+            What::Contended { shielded } => {
+                self.acquire(Acquire::Contended);
+                self.shielded.increment((*shielded).into());
+            }
             What::AcquireFailed => self.acquire(Acquire::Error),
             What::Release(release) => self.release(release),
             What::Refused(refusal) => self.refusal(refusal),

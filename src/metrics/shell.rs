@@ -42,7 +42,12 @@ impl Outcomes {
 
     /// Counts one.
     pub(super) fn count(&self, error: bool) {
-        if error { &self.error } else { &self.ok }.increment(1);
+        self.count_many(error, 1);
+    }
+
+    /// Counts so many alike.
+    pub(super) fn count_many(&self, error: bool, count: u64) {
+        if error { &self.error } else { &self.ok }.increment(count);
     }
 }
 
@@ -61,10 +66,10 @@ impl Times {
         }
     }
 
-    /// Records one command, in microseconds.
-    pub(super) fn record(&self, request_us: u32, upstream_us: u32) {
-        self.request.record(f64::from(request_us) / 1e6);
-        self.upstream.record(f64::from(upstream_us) / 1e6);
+    /// Records so many commands alike, in microseconds.
+    pub(super) fn record(&self, request_us: u32, upstream_us: u32, count: usize) {
+        self.request.record_many(f64::from(request_us) / 1e6, count);
+        self.upstream.record_many(f64::from(upstream_us) / 1e6, count);
     }
 }
 

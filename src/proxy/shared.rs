@@ -30,7 +30,7 @@ use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witn
 /// What all connections share.
 pub(super) struct Shared {
     /// What sessions go by.
-    pub policy: ArcSwap<Policy>,
+    pub policy: Arc<ArcSwap<Policy>>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The log of what happens to locks.
@@ -71,7 +71,11 @@ impl Shared {
         let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
         let mint = || Token(Uuid::new_v4());
         Shared {
-            policy: ArcSwap::from_pointee(Policy::new(config.rules.clone(), &config.records.prefix, mint)),
+            policy: Arc::new(ArcSwap::from_pointee(Policy::new(
+                config.rules.clone(),
+                &config.records.prefix,
+                mint,
+            ))),
             log: LockLog::new(&rules, Arc::clone(&metrics)),
             metrics,
             own: super::own(config),
@@ -179,9 +183,14 @@ impl Shared {
     }
 
     pub(super) fn settled(&self, settled: &Settled) {
-        let id = usize::from(settled.command.0);
-        self.metrics
-            .command(id, settled.error, settled.lock, settled.request_us, settled.upstream_us);
+        self.metrics.commands(&crate::metrics::Settled {
+            command: usize::from(settled.command.0),
+            error: settled.error,
+            lock: settled.lock,
+            count: settled.count,
+            request_us: settled.request_us,
+            upstream_us: settled.upstream_us,
+        });
     }
 
     /// Events of a session, before the answers that they belong to go out.
@@ -303,7 +312,9 @@ impl Shared {
     /// Shows what happened at once to metrics, log and chronicle, and to those who watch. Not to be called while the
     /// keeper is locked.
     fn show<'e>(&self, events: impl Iterator<Item = (&'e Event, Aside)> + Clone) {
+        let policy = self.policy.load();
         for (event, _) in events.clone() {
+            policy.shield.heard(event);
             self.metrics.event(event);
             self.log
                 .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));

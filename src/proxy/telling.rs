@@ -250,7 +250,10 @@ mod tests {
 
     #[test]
     fn a_wait_belongs_to_its_grant() {
-        let events = [witnessed(What::Contended), witnessed(What::Contended)];
+        let events = [
+            witnessed(What::Contended { shielded: false }),
+            witnessed(What::Contended { shielded: false }),
+        ];
         let waited = Waited {
             rule: RuleIndex(0),
             micros: 1_234_567,
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn nothing_is_passed_on_unless_somebody_listens() {
         let telling = Telling::new(Chronicle::new(&[], Limits::default()));
-        let event = witnessed(What::Contended).event;
+        let event = witnessed(What::Contended { shielded: false }).event;
         telling.tell([(&event, Aside::default())]);
         let listener = telling.listen();
         telling.tell([(&event, Aside::default())]);
@@ -294,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn changes_are_announced_soon_and_not_each() {
         let telling = Telling::new(Chronicle::new(&[], Limits::default()));
-        let event = witnessed(What::Contended).event;
+        let event = witnessed(What::Contended { shielded: false }).event;
         let mut changes = telling.changes.subscribe();
         let watched = async {
             for _ in 0..3 {
@@ -318,7 +321,7 @@ mod tests {
         for length in [LONGEST_KEPT_KEY, LONGEST_KEPT_KEY + 1] {
             let event = Event {
                 key: vec![b'k'; length].into(),
-                ..witnessed(What::Contended).event
+                ..witnessed(What::Contended { shielded: false }).event
             };
             telling.tell([(&event, Aside::default())]);
         }

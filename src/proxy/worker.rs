@@ -7,6 +7,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::{ArcSwap, Cache};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::interval;
 
@@ -16,6 +17,7 @@ use super::pools::Pools;
 use super::shared::Shared;
 use super::trunk::Trunk;
 use super::workers::Newcomer;
+use crate::session::Policy;
 
 /// How often those clients are looked at that may do without their own connection.
 const LOOK: Duration = Duration::from_millis(500);
@@ -28,6 +30,8 @@ pub(super) struct Worker {
     pub shared: Arc<Shared>,
     /// The trunks.
     pub pools: Rc<Pools>,
+    /// The policy in force, looked at for each wake-up of a client.
+    policy: RefCell<Cache<Arc<ArcSwap<Policy>>, Arc<Policy>>>,
     clients: RefCell<HashMap<u64, Weak<ClientCell>>>,
     kept: Cell<usize>,
 }
@@ -36,6 +40,7 @@ pub(super) struct Worker {
 pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Newcomer>) {
     let mut draining = shared.draining.clone();
     let worker = Rc::new(Worker {
+        policy: RefCell::new(Cache::new(Arc::clone(&shared.policy))),
         shared,
         pools: Rc::default(),
         clients: RefCell::default(),
@@ -67,6 +72,11 @@ impl Worker {
     /// Whether clients share connections where they can.
     pub(super) fn shares(&self) -> bool {
         self.shared.shares
+    }
+
+    /// Lends the policy in force.
+    pub(super) fn with_policy(&self, use_it: impl FnOnce(&Arc<Policy>)) {
+        use_it(self.policy.borrow_mut().load());
     }
 
     fn take(self: &Rc<Self>, newcomer: Newcomer) {

@@ -9,6 +9,7 @@ pub mod number;
 pub mod reply;
 pub mod request;
 pub mod texts;
+mod whole;
 
 pub use args::{Args, Span, is_word, word};
 pub use encode::Resp;

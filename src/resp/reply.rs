@@ -4,7 +4,7 @@
 
 use memchr::memchr;
 
-use super::number;
+use super::{number, whole};
 
 /// The longest line that is held back until it is complete, in bytes; a longer simple string or error streams through.
 const LINE_HELD_MAX: usize = 64 * 1024;
@@ -94,6 +94,13 @@ impl ReplyScanner {
     /// when it is complete, unless it is a simple string, error or number of more than 64 KB. After a step that is
     /// `done`, [`next`](Self::next) leads on to the next reply.
     pub fn scan(&mut self, input: &[u8]) -> Result<Step, ReplyError> {
+        if self.at_start()
+            && let Some(taken) = whole::reply(input)
+        {
+            self.examine(taken);
+            self.stage = Stage::Done;
+            return Ok(Step { taken, done: true });
+        }
         let mut taken = 0;
         loop {
             let rest = input.get(taken..).unwrap_or_default();
@@ -207,6 +214,12 @@ impl ReplyScanner {
     #[cfg(not(test))]
     #[inline(always)]
     fn examine(&mut self, _bytes: usize) {}
+}
+
+/// The length of the usual reply at the start of `input`, if it has come whole; `None`: a scanner has to look.
+#[inline]
+pub fn usual(input: &[u8]) -> Option<usize> {
+    whole::reply(input)
 }
 
 /// How many bytes it is to behind the first `\r\n`; `after_return`: the byte before `rest` is a `\r`.

@@ -25,7 +25,7 @@ use line::Line;
 use verdict::refuse_cross_protocol;
 
 use super::args::{Args, Span};
-use super::inline;
+use super::{inline, whole};
 
 /// The longest inline request or header line, without its end, in bytes (`PROTO_INLINE_MAX_SIZE`).
 const LINE_MAX: usize = 64 * 1024;
@@ -127,6 +127,7 @@ impl RequestScanner {
             return Ok(Scanned::NeedMore);
         }
         self.seen = input.len();
+        self.usual(input);
         loop {
             match self.stage {
                 Stage::Start => match input.first() {
@@ -173,6 +174,33 @@ impl RequestScanner {
                 }
             }
         }
+    }
+
+    /// Finds a usual request at the start of `input` if it has come whole: the short way of [`scan`](Self::scan), which
+    /// finds the same.
+    #[inline]
+    pub fn usual(&mut self, input: &[u8]) -> bool {
+        if self.stage != Stage::Start || !self.authenticated || self.streaming {
+            return false;
+        }
+        match whole::request(input, &mut self.spans) {
+            Some(len) => {
+                self.announced = self.spans.len();
+                self.at = len;
+                self.stage = Stage::Done;
+                self.examine(len);
+                true
+            }
+            None => {
+                self.spans.clear();
+                false
+            }
+        }
+    }
+
+    /// Where the request found by [`usual`](Self::usual) ends.
+    pub fn end(&self) -> usize {
+        self.at
     }
 
     /// The arguments found by [`scan`](Self::scan) in the same `input`: all of them after [`Scanned::Request`]; those

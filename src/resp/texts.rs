@@ -49,7 +49,7 @@ pub fn noperm(said: &[u8], prefix: &str) -> String {
     let said = String::from_utf8_lossy(said.strip_prefix(b"NOPERM ").unwrap_or(said));
     format!(
         "NOPERM lockward runs lock commands as scripts under the client's own user; besides its commands grant it \
-         +eval +evalsha +del +exists +hdel +hgetall +hset +persist +pexpire +pexpireat +pexpiretime +pttl +time (with \
-         fencing also +get +set) and the records among its keys (%RW~{prefix}*). The server said: {said}"
+         +eval +evalsha +del +exists +hdel +hget +hgetall +hset +persist +pexpire +pexpireat +pexpiretime +pttl +time \
+         (with fencing also +get +set) and the records among its keys (%RW~{prefix}*). The server said: {said}"
     )
 }

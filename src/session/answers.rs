@@ -69,7 +69,7 @@ impl Session {
             self.to_downstream.extend_from_slice(input);
             return input.len();
         }
-        let mut at = 0;
+        let mut at = self.take_plain_answers(input, limit, now);
         while at < input.len() && self.to_downstream.len() < limit {
             if matches!(self.stage, Stage::Ended { .. }) {
                 break;
@@ -95,6 +95,9 @@ impl Session {
                 self.finish_frame(now);
             } else if step.taken == 0 {
                 break;
+            }
+            if self.sink == Sink::Idle {
+                at += self.take_plain_answers(input.get(at..).unwrap_or_default(), limit, now);
             }
         }
         at
@@ -234,7 +237,9 @@ impl Session {
             Sink::Pass(Whose::Front) | Sink::Drop(Whose::Front) => self.finish_front(now),
             Sink::Keep(kept) => self.finish_kept(kept, now),
         }
-        self.settle_unanswered();
+        if self.pending.has_specials() {
+            self.settle_unanswered();
+        }
     }
 
     fn finish_kept(&mut self, kept: Kept, now: Time) {
@@ -291,14 +296,23 @@ impl Session {
             return;
         }
         self.silence.command_over();
+        self.note_settled(done, now);
+    }
+
+    pub(super) fn note_settled(&mut self, done: &Pending, now: Time) {
         let micros = |from: Time| u32::try_from(now.since(from)).unwrap_or(u32::MAX);
-        self.settled.push(Settled {
+        let settled = Settled {
             command: done.command,
             error: self.error,
             lock: done.lock,
+            count: 1,
             request_us: micros(done.received),
             upstream_us: micros(done.sent),
-        });
+        };
+        match self.settled.last_mut() {
+            Some(last) if last.is_like(&settled) => last.count += 1,
+            _ => self.settled.push(settled),
+        }
     }
 
     /// What needs no frame from the server leaves as soon as its turn has come.
@@ -311,6 +325,11 @@ impl Session {
                 Special::LastWords(bytes) => {
                     let bytes = bytes.clone();
                     self.say(&bytes);
+                }
+                Special::Shielded(spelling) => {
+                    let spelling = *spelling;
+                    self.say_shielded(spelling);
+                    continue;
                 }
                 Special::Blank => {}
                 _ => return,

@@ -160,7 +160,7 @@ impl Session {
                 && self.to_upstream.len() < BUFFER_LIMIT
                 && self.pending.has_room()
                 && self.line_has_room()
-                && !((self.held_back() || self.wants_line()) && self.requests.len() >= STREAM_FROM))
+                && !((self.held_back() || self.wants_line() || self.waits()) && self.requests.len() >= STREAM_FROM))
     }
 
     /// What comes is not looked at before the answers due have come.

@@ -37,6 +37,9 @@ impl Session {
         if let Some(taken) = self.first_of_all(request) {
             return taken;
         }
+        if let Some(taken) = self.shielded(row, request) {
+            return taken;
+        }
         let subjects = self.subjects(row, request, mode);
         match call::plan(&spelled, subjects, &self.context()) {
             Plan::Forward => self.forward(request, false),
@@ -57,7 +60,7 @@ impl Session {
             }
             Some(Mode::Off) | None => {
                 self.sight(row, request);
-                return self.forward(request, false);
+                return self.forward_script(request);
             }
         }
         if let Some(taken) = self.first_of_all(request) {
@@ -149,7 +152,8 @@ impl Session {
     }
 
     /// Sends a lock script in place of the command.
-    pub(super) fn call(&mut self, request: &Request<'_>, call: Box<Call>) -> Taken {
+    pub(super) fn call(&mut self, request: &Request<'_>, mut call: Box<Call>) -> Taken {
+        self.stake(request, &mut call);
         // A lone command goes by the script's hash and holds back what follows; anything else goes with the text, so
         // that the server cannot answer NOSCRIPT in the middle of a pipeline.
         let lone = self.pending.is_empty() && !request.more && !self.in_transaction;
@@ -172,7 +176,8 @@ impl Session {
     fn self_checked(&mut self, request: &Request<'_>, subjects: Vec<Subject>) -> Taken {
         self.to_upstream.extend_from_slice(request.raw);
         self.expect(request, Expect::Forward, false, true);
-        let call = Call::reconcile(subjects, &self.context());
+        let mut call = Call::reconcile(subjects, &self.context());
+        self.stake(request, &mut call);
         call.encode(request.args, How::Eval, &mut self.to_upstream);
         self.expect(
             request,
@@ -202,6 +207,7 @@ impl Session {
         let mut events = Vec::new();
         call.events(answer, now, self.identity.database, &mut events);
         for event in events {
+            self.learn(call, &event);
             // An owner derived under an identity that has changed since cannot be told to end with its connection.
             let derived = self.identity.owner(&self.policy.rules, event.rule);
             let bound = if derived.owner == event.owner {

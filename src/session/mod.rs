@@ -19,8 +19,10 @@ mod pending;
 mod policy;
 mod queue;
 mod requests;
+mod runs;
 mod scouting;
 mod sharing;
+mod shield;
 mod silence;
 mod special;
 mod state_commands;
@@ -50,6 +52,7 @@ use acknowledge::Subscriptions;
 use answers::{Elements, Sink};
 use identity::Identity;
 use queue::Queue;
+use runs::Known;
 use sharing::Sharing;
 use silence::Silence;
 use transaction::Transaction;
@@ -73,10 +76,19 @@ pub struct Settled {
     pub error: bool,
     /// It was a lock operation.
     pub lock: bool,
+    /// So many alike, one behind the other.
+    pub count: u32,
     /// From the request's last byte to the answer's last byte, in microseconds.
     pub request_us: u32,
     /// From sending it on to the answer's last byte, in microseconds.
     pub upstream_us: u32,
+}
+
+impl Settled {
+    fn is_like(&self, other: &Settled) -> bool {
+        (self.command, self.error, self.lock) == (other.command, other.error, other.lock)
+            && (self.request_us, self.upstream_us) == (other.request_us, other.upstream_us)
+    }
 }
 
 /// How far the client has gone.
@@ -124,6 +136,8 @@ pub struct Session {
     stage: Stage,
     // From the client.
     scanner: RequestScanner,
+    /// The command that came last: most come again.
+    last: Known,
     requests: BytesMut,
     streaming: bool,
     /// Nothing is sent on until every answer due has come.
@@ -167,6 +181,10 @@ pub struct Session {
     /// The lock keys that the client watches, and in which database.
     watches: BTreeSet<(u32, Bytes)>,
     subscriptions: Subscriptions,
+    /// The server has answered an acquire of this user on this connection.
+    admitted: bool,
+    /// Since when the next request waits for what another session is told about its lock.
+    waits_since: Option<Time>,
 }
 
 impl Session {
@@ -185,6 +203,7 @@ impl Session {
             identity: Identity::new(connection, peer),
             stage: Stage::Open,
             scanner: RequestScanner::default(),
+            last: Known::default(),
             requests: BytesMut::new(),
             streaming: false,
             gated: false,
@@ -212,6 +231,8 @@ impl Session {
             elements: None,
             watches: BTreeSet::new(),
             subscriptions: Subscriptions::default(),
+            admitted: false,
+            waits_since: None,
         };
         session.limits();
         session.tell_owners();

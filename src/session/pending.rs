@@ -9,6 +9,7 @@ use crate::command::{Channels, CommandId};
 use crate::event::{Owner, RuleIndex, Time};
 use crate::lock::call::Call;
 use crate::lock::observe::Observation;
+use crate::lock::shield::{Bar, Spelling};
 use crate::session::identity::Change;
 use crate::session::silence::Switch;
 
@@ -26,6 +27,8 @@ pub(super) struct Pending {
     pub special: bool,
     /// The same, and that was a [`Special::Acknowledge`].
     pub subscribes: bool,
+    /// It may free a lock without naming it, or be long in coming: what the shield knows now says nothing of later.
+    pub stirs: bool,
     /// When the request was complete.
     pub received: Time,
     /// When it was sent on.
@@ -51,6 +54,10 @@ impl Pending {
             waits: false,
             special: matches!(expect, Expect::Special(_)),
             subscribes: matches!(&expect, Expect::Special(special) if matches!(**special, Special::Acknowledge(_))),
+            stirs: match &expect {
+                Expect::Forward => command == CommandId::OTHER,
+                Expect::Special(special) => special.stirs(),
+            },
             received: now,
             sent: now,
             expect,
@@ -81,6 +88,8 @@ pub(super) enum Special {
     Observed(Arc<Observation>),
     /// Our last words to a client that broke the protocol wait for their turn; the server was not asked.
     LastWords(Bytes),
+    /// The contention shield's refusal waits for its turn; the server was not asked.
+    Shielded(Spelling),
     /// An empty line, which answers nothing but counts as the command that `CLIENT REPLY SKIP` speaks of.
     Blank,
     /// A question of ours; nobody sees the answer.
@@ -123,6 +132,8 @@ pub(super) enum Special {
         command: &'static str,
         /// Where; `None`: in the client's own database when its turn comes.
         databases: Option<Databases>,
+        /// Until this is dropped, the contention shield knows of no lock.
+        _bar: Bar,
     },
     /// `WATCH` or `UNWATCH`: passed on; the keeper is told of lock keys.
     Watch(Vec<Bytes>),

@@ -10,6 +10,7 @@ use crate::lock::observe::{Observation, Reply};
 use crate::lock::owner::Bound;
 use crate::lock::rule::{Mode, Rule, Rules};
 use crate::lock::scout::Sieve;
+use crate::lock::shield::Shield;
 
 /// What a session goes by.
 pub struct Policy {
@@ -21,6 +22,8 @@ pub struct Policy {
     pub features: Features,
     /// Which keys without a rule were acquired of late, by any session.
     pub sieve: Arc<Sieve>,
+    /// Which locks were found held a moment ago, by any session.
+    pub shield: Arc<Shield>,
     /// Draws a fresh owner token. Randomness lives in the shell.
     pub mint: Arc<dyn Fn() -> Token + Send + Sync>,
 }
@@ -37,11 +40,13 @@ impl fmt::Debug for Policy {
 impl Policy {
     /// A policy for a server of which nothing is known yet. `prefix` is what the names of lease records begin with.
     pub fn new(rules: Vec<Rule>, prefix: &str, mint: impl Fn() -> Token + Send + Sync + 'static) -> Policy {
+        let shield = Shield::new(&rules);
         Policy {
             rules: Rules::new(rules, prefix.as_bytes()),
             prefix: prefix.into(),
             features: Features::default(),
             sieve: Arc::default(),
+            shield: Arc::new(shield),
             mint: Arc::new(mint),
         }
     }
@@ -53,6 +58,7 @@ impl Policy {
             prefix: self.prefix.clone(),
             features,
             sieve: Arc::clone(&self.sieve),
+            shield: Arc::clone(&self.shield),
             mint: Arc::clone(&self.mint),
         }
     }

@@ -19,6 +19,7 @@ pub(super) struct Queue {
     blocking: usize,
     specials: usize,
     subscriptions: usize,
+    stirring: usize,
 }
 
 impl Queue {
@@ -26,6 +27,7 @@ impl Queue {
         self.blocking += usize::from(pending.blocking);
         self.specials += usize::from(pending.special);
         self.subscriptions += usize::from(pending.subscribes);
+        self.stirring += usize::from(stirs(&pending));
         self.entries.push_back(pending);
     }
 
@@ -47,6 +49,7 @@ impl Queue {
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
         self.specials = self.specials.saturating_sub(usize::from(pending.special));
         self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
+        self.stirring = self.stirring.saturating_sub(usize::from(stirs(pending)));
         if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
             self.entries = VecDeque::new();
         }
@@ -59,6 +62,32 @@ impl Queue {
     /// Whether one more is welcome.
     pub(super) fn has_room(&self) -> bool {
         self.entries.len() < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
+    }
+
+    /// Whether an answer is due that is read specially, or none at all.
+    pub(super) fn has_specials(&self) -> bool {
+        self.specials > 0
+    }
+
+    /// Adds an entry for a plain request: nothing of it has to be counted.
+    pub(super) fn push_plain(&mut self, pending: Pending) {
+        self.entries.push_back(pending);
+    }
+
+    /// Takes the next entry if its answer is passed on as it is. To be called only while there are no specials; what the
+    /// queue keeps for busy times is given back by [`settle`](Self::settle).
+    pub(super) fn pop_plain(&mut self) -> Option<Pending> {
+        let pending = self.entries.pop_front()?;
+        self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
+        self.stirring = self.stirring.saturating_sub(usize::from(stirs(&pending)));
+        Some(pending)
+    }
+
+    /// Gives back memory if nothing is due any more.
+    pub(super) fn settle(&mut self) {
+        if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
+            self.entries = VecDeque::new();
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -96,6 +125,11 @@ impl Queue {
         self.subscriptions > 0
     }
 
+    /// Whether anything is under way behind which the contention shield has nothing to say.
+    pub(super) fn stirs(&self) -> bool {
+        self.stirring > 0
+    }
+
     /// The `MULTI` at the front was refused: what stands behind it, up to where the next transaction would begin or
     /// this one end, is done at once and may block after all.
     pub(super) fn unqueue(&mut self) {
@@ -109,4 +143,9 @@ impl Queue {
             }
         }
     }
+}
+
+/// What waits unless a transaction queues it counts from the start: whether it does is only known later.
+fn stirs(pending: &Pending) -> bool {
+    pending.stirs || pending.blocking || pending.waits
 }

@@ -39,8 +39,9 @@ impl Session {
         let mut scanner = std::mem::take(&mut self.scanner);
         let mut at = 0;
         while self.may_take() {
+            at += self.take_plain_requests(&mut scanner, input.get(at..).unwrap_or_default(), now);
             let rest = input.get(at..).unwrap_or_default();
-            if rest.is_empty() {
+            if rest.is_empty() || !self.may_take() {
                 break;
             }
             let taken = if self.raw {
@@ -163,7 +164,13 @@ impl Session {
             self.to_upstream.extend_from_slice(raw);
             return Taken::Yes;
         };
-        let (id, row) = command::lookup(word(name));
+        let (id, row) = self.last.find(name);
+        // No name of the table has a NUL byte.
+        let (id, row) = if row.is_none() {
+            command::lookup(word(name))
+        } else {
+            (id, row)
+        };
         if !self.fits_line(row, args, canonical, now) {
             return Taken::NotYet;
         }
@@ -174,7 +181,7 @@ impl Session {
             more,
             now,
         };
-        if memchr::memchr(0, name).is_some() {
+        if !self.last.is(id) && memchr::memchr(0, name).is_some() {
             // Some such names run as the command before the NUL byte, most as none: nobody could tell which reply is due.
             return self.refuse(&request, texts::NAME_WITH_NUL);
         }
@@ -213,6 +220,9 @@ impl Session {
 
     fn names_record(&self, row: &Row, request: &Request<'_>) -> bool {
         let rules = &self.policy.rules;
+        if let Some(key) = command::only_key(row, request.args) {
+            return rules.is_record(key);
+        }
         command::keys(row, request.args)
             .filter_map(|index| request.args.get(index))
             .any(|key| rules.is_record(key))
@@ -267,8 +277,11 @@ impl Session {
 
     pub(super) fn push(&mut self, pending: Pending) {
         self.ask(&pending);
+        self.waits_since = None;
         self.pending.push(pending);
-        self.settle_unanswered();
+        if self.pending.has_specials() {
+            self.settle_unanswered();
+        }
     }
 
     /// Refuses a request with an error of ours, in its turn. The server is asked something harmless in its place, so

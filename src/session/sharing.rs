@@ -15,6 +15,8 @@ use crate::resp::{Args, Resp, encode};
 /// Answers due to one client on a shared connection, above which nothing more of it is sent: what it does not read has
 /// to be kept for it, since the others' answers come behind.
 pub const SHARED_PENDING_LIMIT: usize = 256;
+/// Plain requests taken in a row on a connection of the client's own, before the limits are looked at again.
+const RUN_LIMIT: usize = super::PENDING_LIMIT;
 /// So long a client is quiet, in microseconds, before it gives up a connection that it needed for a while.
 const QUIET: u64 = 1_000_000;
 
@@ -274,8 +276,32 @@ impl Session {
 
     /// An answer will be due.
     pub(super) fn ask(&mut self, pending: &Pending) {
-        let answered_here = matches!(&pending.expect, Expect::Special(special) if matches!(**special, Special::LastWords(_) | Special::Blank));
+        let answered_here = matches!(&pending.expect, Expect::Special(special) if matches!(**special, Special::LastWords(_) | Special::Shielded(_) | Special::Blank));
         self.sharing.asked += u32::from(!answered_here);
+    }
+
+    /// So many plain answers will be due.
+    pub(super) fn asked(&mut self, answers: usize) {
+        self.sharing.asked += answers as u32;
+    }
+
+    /// Whether plain requests may go out on the connection that the client has.
+    pub(super) fn plain_line(&self) -> bool {
+        match self.sharing.line {
+            Line::Own => !self.sharing.allowed || !self.asks_login || self.logged_in,
+            Line::Shared => !self.asks_login || self.logged_in,
+            Line::None => false,
+        }
+    }
+
+    /// How many plain requests may be sent in a row.
+    pub(super) fn room_in_run(&self) -> usize {
+        let limit = if self.has_own_line() {
+            RUN_LIMIT
+        } else {
+            SHARED_PENDING_LIMIT
+        };
+        limit.saturating_sub(self.pending.len())
     }
 
     /// The same is asked once more.

@@ -34,6 +34,7 @@ impl Special {
             | Special::Exec
             | Special::Discard
             | Special::LastWords(_)
+            | Special::Shielded(_)
             | Special::Blank
             | Special::LoginProbe(_)
             | Special::Ours => false,
@@ -118,7 +119,7 @@ impl Session {
             Special::Monitor => self.monitoring = true,
             Special::Replication => return self.begin_raw(rest),
             Special::Notice(notice) => self.notices.push(notice),
-            Special::Flush { command, databases } => {
+            Special::Flush { command, databases, .. } => {
                 let databases = databases.unwrap_or(Databases::One(self.identity.database));
                 self.notices.push(Notice::DataFlushed { command, databases });
             }
@@ -128,6 +129,7 @@ impl Session {
             | Special::Switch(_)
             | Special::LoginProbe(_)
             | Special::LastWords(_)
+            | Special::Shielded(_)
             | Special::Blank => {}
         }
         self.pass()
@@ -187,6 +189,11 @@ impl Session {
                 sent_as_sha: None,
             }));
             return self.sink_to(Sink::Drop(Whose::Nobody), 0);
+        }
+        if let Some((report, reply)) = call.report_alone(line) {
+            self.witness(&call, Answer::Reported(report), now);
+            self.say(reply);
+            return self.drop_front();
         }
         self.witness(&call, Answer::Plain { first_line: line }, now);
         if line.starts_with(b"-ERR Protocol error: unauthenticated") {
@@ -291,7 +298,10 @@ impl Session {
         }
         match &change {
             Change::User { .. } | Change::Hello { user: Some(_), .. } => self.logged_in = true,
-            Change::Reset => self.logged_in = false,
+            Change::Reset => {
+                self.logged_in = false;
+                self.admitted = false;
+            }
             Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
         }
         self.limits();

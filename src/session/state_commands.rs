@@ -129,7 +129,15 @@ impl Session {
             (Role::Flush, ..) if command.eq_ignore_ascii_case("flushdb") => None,
             _ => Some(Databases::All),
         };
-        self.special(request, Special::Flush { command, databases })
+        let _bar = self.policy.shield.bars_all();
+        self.special(
+            request,
+            Special::Flush {
+                command,
+                databases,
+                _bar,
+            },
+        )
     }
 
     /// What follows waits, since the server ignores a second `MONITOR` without a word, and `SYNC` likewise: neither is

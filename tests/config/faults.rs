@@ -42,6 +42,7 @@ default_ttl = "1m"
 max_ttl = "30s"
 renew = true
 max_hold = "0s"
+contention_shield = "2s"
 
 [[locks]]
 pattern = [
@@ -65,10 +66,11 @@ lockward.toml:17: locks[0].owner: must be "connection", "process", "address", "c
 lockward.toml:18: locks[0].default_ttl: must be a time in quotes with its unit, like "30s", not a number
 lockward.toml:23: locks[1].max_ttl: "30s" is shorter than default_ttl = "1m"
 lockward.toml:25: locks[1].max_hold: "0s" leaves nothing to renew; give it a length, or set renew = false
-lockward.toml:30: locks[2].pattern: "cd*" never gets a key: "c*" of the rule "c*" takes them all before it
-lockward.toml:31: locks[2].pattern: "lockward:*" matches only lockward's own records (records.prefix), which are never locks
-lockward.toml:32: locks[2].pattern: must not be empty; for all keys write "*"
-lockward.toml:34: locks[2].fencing: must be true or false without quotes"#;
+lockward.toml:26: locks[1].contention_shield: "2s" is more than 1s: for so long a lock could be free by its TTL, or released past this lockward, and still be refused
+lockward.toml:31: locks[2].pattern: "cd*" never gets a key: "c*" of the rule "c*" takes them all before it
+lockward.toml:32: locks[2].pattern: "lockward:*" matches only lockward's own records (records.prefix), which are never locks
+lockward.toml:33: locks[2].pattern: must not be empty; for all keys write "*"
+lockward.toml:35: locks[2].fencing: must be true or false without quotes"#;
     assert_eq!(format!("\n{}", bad(text, &[])), expected);
 }
 

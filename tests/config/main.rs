@@ -92,6 +92,7 @@ fn the_documented_file_the_empty_file_and_no_file_are_the_defaults() {
     assert_eq!((*unmanaged, *denied_write), (Unmanaged::Allow, DeniedWrite::Error));
     assert!(!fencing && !emulate && !rules[0].renew && !rules[0].release_on_disconnect);
     assert_eq!((rules[0].default_ttl_ms, rules[0].max_ttl_ms), (None, None));
+    assert_eq!(rules[0].contention_shield_ms, None);
     assert_eq!(
         (
             rules[0].late_release_window_ms,
@@ -107,7 +108,7 @@ fn the_commented_keys_of_the_documented_file_are_right_too() {
     let mut text = String::new();
     for line in BUILT_IN.lines() {
         let key = line.strip_prefix("# ").unwrap_or(line);
-        let commented = ["default_ttl =", "max_ttl ="]
+        let commented = ["default_ttl =", "max_ttl =", "contention_shield ="]
             .iter()
             .any(|start| key.starts_with(start));
         text.push_str(if commented { key } else { line });
@@ -115,6 +116,7 @@ fn the_commented_keys_of_the_documented_file_are_right_too() {
     }
     let rule = &good(&text, &[]).rules[0];
     assert_eq!((rule.default_ttl_ms, rule.max_ttl_ms), (Some(30_000), Some(3_600_000)));
+    assert_eq!(rule.contention_shield_ms, Some(5));
     let text = BUILT_IN
         .replace("\naddress = \"127.0.0.1:6380\"", "")
         .replace("# unix =", "unix =");
@@ -152,6 +154,7 @@ fn everything_can_be_set() {
         max_hold = "1d"
         release_on_disconnect = true
         disconnect_grace = "0s"
+        contention_shield = "5ms"
         [[locks]]
         pattern = "*"
         mode = "off"
@@ -186,6 +189,7 @@ fn everything_can_be_set() {
         max_hold_ms: 86_400_000,
         release_on_disconnect: true,
         disconnect_grace_ms: 0,
+        contention_shield_ms: Some(5),
     };
     assert_eq!(
         config.rules,
@@ -221,6 +225,11 @@ fn surprises_are_warned_of_and_only_they() {
         (format!("{rule}owner = [\"address\", \"user\"]"), None),
         (format!("{rule}mode = \"off\""), None),
         (
+            format!("{rule}owner = \"any\"\nmode = \"observe\"\ncontention_shield = \"5ms\""),
+            Some("rule \"a\": contention_shield does nothing without mode = \"enforce\""),
+        ),
+        (format!("{rule}owner = \"any\"\ncontention_shield = \"1s\""), None),
+        (
             format!("{rule}owner = \"process\""),
             Some("rule \"a\": owner = \"process\" counts as \"connection\" on TCP"),
         ),
@@ -254,7 +263,7 @@ fn surprises_are_warned_of_and_only_they() {
 fn check_shows_what_the_file_came_to_and_no_secret() {
     let text = "[upstream]\nurl = \"redis://app:hunter2@h:1\"\n[admin]\ntoken = \"hunter3\"\n[[locks]]\nname = \"seen\"\n\
                 pattern = \"lock:seen:*\"\nmode = \"off\"\n[[locks]]\npattern = [\"lock:*\", \"x\"]\nrenew = true\n\
-                owner = [\"user\", \"client-name\"]\nmax_ttl = \"90m\"\n";
+                owner = [\"user\", \"client-name\"]\nmax_ttl = \"90m\"\ncontention_shield = \"5ms\"\n";
     let loaded = load(text).expect("good");
     let shown = describe(&loaded.config, &loaded.warnings);
     let expected = "\
@@ -279,6 +288,7 @@ lock rules, the first that matches a key decides:
    late_release_window    2m
    renew                  up to 10m
    release_on_disconnect  off
+   contention_shield      5ms
 
 warnings:
 - rule \"lock:*,x\": no default_ttl, so a lock that a client takes without a TTL stays until its owner releases it, or until `lockward release KEY`

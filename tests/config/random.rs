@@ -41,6 +41,7 @@ fn nearly() -> impl Strategy<Value = String> {
         "max_ttl",
         "renew",
         "max_hold",
+        "contention_shield",
         "locks",
         "listen",
         "patern",

@@ -12,9 +12,9 @@ use super::rig::*;
 #[test]
 fn a_grant_tells_how_long_its_owner_waited() {
     let mut rig = Rig::new(&[rule()]);
-    rig.event("lock:a", "o", 1, Bound::Free, What::Contended);
+    rig.event("lock:a", "o", 1, Bound::Free, What::Contended { shielded: false });
     rig.now_ms = 700;
-    rig.event("lock:a", "o", 2, Bound::Free, What::Contended);
+    rig.event("lock:a", "o", 2, Bound::Free, What::Contended { shielded: false });
     assert_eq!(rig.keeper.summary(rig.now())[0].waiters, 1);
     rig.now_ms = 900;
     let token = rig.next_token();
@@ -182,7 +182,7 @@ fn keys_of_any_length_take_no_more_than_their_share() {
     rig.keeper = Keeper::new(&[rule()], limits);
     let long = format!("lock:{}", "k".repeat(96));
     rig.grant(&long, "o", 1, 60_000);
-    rig.event(&long, "w", 1, Bound::Free, What::Contended);
+    rig.event(&long, "w", 1, Bound::Free, What::Contended { shielded: false });
     rig.keeper.watching(1, 0, &Bytes::from(long), true);
     let dropped = rig.keeper.dropped();
     assert_eq!(

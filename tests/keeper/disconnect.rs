@@ -43,7 +43,7 @@ fn an_owner_who_comes_back_keeps_its_leases() {
     rig.grant("lock:a", "o", 1, 30_000);
     rig.close(1, Closing::ByClient);
     rig.run(4000);
-    rig.event("lock:z", "o", 2, Bound::Free, What::Contended);
+    rig.event("lock:z", "o", 2, Bound::Free, What::Contended { shielded: false });
     rig.run(20_000);
     assert_eq!(rig.take(), ["0 gone lock:a 1"]);
 }

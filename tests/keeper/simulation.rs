@@ -223,7 +223,7 @@ impl World {
 
     fn acquire(&mut self, number: u64, key: &Bytes) {
         if self.locks.contains_key(key) {
-            return self.tell(number, key, What::Contended, None);
+            return self.tell(number, key, What::Contended { shielded: false }, None);
         }
         self.tokens += 1;
         let token = Token(Uuid::from_u128(self.tokens));

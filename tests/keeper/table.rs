@@ -66,10 +66,10 @@ fn a_row_says_what_is_known_of_a_lease() {
     };
     rig.event("lock:a", "o", 3, Bound::Free, What::Granted(grant));
     rig.now_ms = 6000;
-    rig.event("lock:a", "p", 4, Bound::Free, What::Contended);
+    rig.event("lock:a", "p", 4, Bound::Free, What::Contended { shielded: false });
     rig.now_ms = 7000;
-    rig.event("lock:a", "q", 5, Bound::Free, What::Contended);
-    rig.event("lock:a", "p", 6, Bound::Free, What::Contended);
+    rig.event("lock:a", "q", 5, Bound::Free, What::Contended { shielded: false });
+    rig.event("lock:a", "p", 6, Bound::Free, What::Contended { shielded: false });
     let row = only(&rig);
     assert_eq!(
         (&*row.key, row.database, &*row.rule, &*row.owner),
@@ -108,7 +108,13 @@ fn the_longest_waiters_are_shown_and_more_of_them_for_one_lock() {
     rig.grant("lock:a", "o", 1, 60_000);
     for number in (0..300).rev() {
         rig.now_ms += 10;
-        rig.event("lock:a", &format!("w{number:03}"), 2, Bound::Free, What::Contended);
+        rig.event(
+            "lock:a",
+            &format!("w{number:03}"),
+            2,
+            Bound::Free,
+            What::Contended { shielded: false },
+        );
     }
     let row = only(&rig);
     assert_eq!((row.waiting, row.waiters.len()), (300, 16));
@@ -124,7 +130,13 @@ fn the_longest_waiters_are_shown_and_more_of_them_for_one_lock() {
 #[test]
 fn who_waits_is_known_also_where_nobody_known_here_holds_the_lock() {
     let mut rig = Rig::new(&[rule()]);
-    rig.event("lock:elsewhere", "w", 2, Bound::Free, What::Contended);
+    rig.event(
+        "lock:elsewhere",
+        "w",
+        2,
+        Bound::Free,
+        What::Contended { shielded: false },
+    );
     let (found, count, waiters) = rig
         .keeper
         .lookup(rig.now(), 0, &Bytes::from_static(b"lock:elsewhere"), None);
@@ -387,7 +399,7 @@ fn long_table(leases: usize) -> Rig {
         let key = format!("lock:{:04}", number * 7919 % leases);
         rig.grant(&key, "o", 1, 600_000);
         if number % 10 == 0 {
-            rig.event(&key, "w", 2, Bound::Free, What::Contended);
+            rig.event(&key, "w", 2, Bound::Free, What::Contended { shielded: false });
         }
     }
     rig
@@ -574,7 +586,7 @@ impl Careless {
                 };
                 (lock, format!("owner={owner}"), What::Granted(grant))
             }
-            Step::Contend { lock, owner } => (lock, format!("owner={owner}"), What::Contended),
+            Step::Contend { lock, owner } => (lock, format!("owner={owner}"), What::Contended { shielded: false }),
             Step::Foreign { lock } => {
                 let release = Release {
                     outcome: ReleaseOutcome::Foreign,
@@ -789,7 +801,7 @@ fn a_flood_of_names_keeps_the_table_within_its_bounds() {
         };
         send(&mut keeper, name, name, "o", What::Granted(grant));
         if name % 10 == 0 {
-            send(&mut keeper, name, name, "w", What::Contended);
+            send(&mut keeper, name, name, "w", What::Contended { shielded: false });
         }
         assert!(keeper.len() <= 1000);
     }

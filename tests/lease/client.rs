@@ -95,20 +95,17 @@ impl Client {
                 self.connection.send();
                 let reply = self.connection.read();
                 let mut events = Vec::new();
-                let (report, value) = match &reply {
-                    Value::Array(parts) => (parts[0].text(), &parts[1]),
-                    other => (String::new(), other),
-                };
-                let line = first_line(value);
-                let answer = match &reply {
-                    Value::Array(_) => Answer::Reported(report.as_bytes()),
-                    _ => Answer::Plain {
+                let (report, value) = reply.split(&call);
+                let line = first_line(&value);
+                let answer = match &report {
+                    Some(report) => Answer::Reported(report.as_bytes()),
+                    None => Answer::Plain {
                         first_line: line.as_bytes(),
                     },
                 };
                 call.events(answer, Time(0), self.database, &mut events);
                 let said: Vec<String> = events.iter().map(said).collect();
-                format!("{} {}", shown(value), said.join(", ")).trim_end().to_owned()
+                format!("{} {}", shown(&value), said.join(", ")).trim_end().to_owned()
             }
             plan => {
                 let kind = if matches!(plan, Plan::Forward) {
@@ -156,7 +153,7 @@ fn said(event: &Event) -> String {
     match &event.what {
         What::Granted(grant) if grant.overlap => "granted with overlap".to_owned(),
         What::Granted(_) => "granted".to_owned(),
-        What::Contended => "contended".to_owned(),
+        What::Contended { .. } => "contended".to_owned(),
         What::AcquireFailed => "failed".to_owned(),
         What::Release(release) => release.outcome.word().to_owned(),
         What::Refused(refusal) => format!("refused {} {}", refusal.operation.word(), refusal.reason.word()),

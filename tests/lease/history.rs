@@ -339,11 +339,11 @@ impl History {
     /// What the server says came of it.
     fn came(&self, asked: &Asked, reply: &Value) -> Came {
         let mut came = Came::default();
-        let (report, value) = match (reply, &asked.call) {
-            (Value::Array(parts), Some(_)) => (Some(parts[0].text()), &parts[1]),
-            _ => (None, reply),
+        let (report, value) = match &asked.call {
+            Some(call) => reply.split(call),
+            None => (None, reply.clone()),
         };
-        came.reply = match value {
+        came.reply = match &value {
             Value::Error(text) => text.split(" '").next().unwrap_or_default().to_owned(),
             Value::Bulk(_) if asked.call.is_some() => "bulk".to_owned(),
             Value::Status(text) => text.clone(),
@@ -358,7 +358,7 @@ impl History {
         } else if let Step::Direct { .. } = asked.step {
             came.reply = String::new();
         } else if let Some(call) = &asked.call {
-            let line = match value {
+            let line = match &value {
                 Value::Error(text) => format!("-{text}"),
                 Value::Integer(number) => format!(":{number}"),
                 Value::Nil => "$-1".to_owned(),

@@ -49,7 +49,7 @@ pub fn say(key: usize, event: &Event, came: &mut Came) {
             let overlap = if grant.overlap { " overlap" } else { "" };
             format!("granted{overlap} {} {}", grant.ttl_injected, grant.ttl_reduced)
         }
-        What::Contended => "contended".to_owned(),
+        What::Contended { .. } => "contended".to_owned(),
         What::Release(release) => {
             came.numbers.extend(
                 release

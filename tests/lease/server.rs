@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use bytes::BytesMut;
+use lockward::lock::call::Call;
 use lockward::resp::encode;
 
 use crate::real_server::{self, RealServer};
@@ -69,6 +70,21 @@ impl Value {
             Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Value::Status(text) | Value::Error(text) => text.clone(),
             other => format!("{other:?}"),
+        }
+    }
+
+    /// The report of a lock script, if there is one, and the client's own reply.
+    pub fn split(&self, call: &Call) -> (Option<String>, Value) {
+        match self {
+            Value::Array(parts) => (Some(parts[0].text()), parts[1].clone()),
+            Value::Status(text) => match call.report_alone(format!("+{text}").as_bytes()) {
+                Some((_, reply)) => {
+                    assert_eq!(reply, b":1\r\n");
+                    (Some(text.clone()), Value::Integer(1))
+                }
+                None => (None, self.clone()),
+            },
+            other => (None, other.clone()),
         }
     }
 

@@ -66,7 +66,12 @@ impl View {
         if self.fields.is_empty() {
             return model;
         }
-        model.window_ms = text("window").expect("a window").parse().expect("a number");
+        // Version, the record's first expiry or else the time of the grant, connection, number, TTL, window.
+        let packed: Vec<&str> = text("lease").expect("a lease").split(' ').collect();
+        assert_eq!((packed.len(), packed[0]), (6, "2"), "{packed:?}");
+        let number = |place: usize| packed[place].parse::<i64>().expect("a number");
+        let (at, ttl) = (number(1), number(4));
+        model.window_ms = number(5);
         let mut doubts = Vec::new();
         for number in text("debts").map(String::as_str).unwrap_or_default().split_whitespace() {
             let Some(packed) = text(&format!("debt:{number}")) else {
@@ -91,11 +96,11 @@ impl View {
         let due = (self.record_expiry >= 0).then(|| self.record_expiry - model.window_ms);
         let holder = text("token").map(|token| Holder {
             owner: Owner::from(text("owner").expect("an owner").as_str()),
-            connection: connection(text("connection").expect("a connection")),
+            connection: connection(packed[2]),
             open: text("connection_open").is_some(),
             owing: text("owing").is_some(),
             token: Token(token.parse().expect("a token")),
-            acquired_at: text("acquired_at").expect("a time").parse().expect("a number"),
+            acquired_at: if ttl == 0 { at } else { at - model.window_ms - ttl },
         });
         if holder.is_some() || text("opened").is_some() {
             model.lease = Some(Lease { holder, due, doubts });

@@ -23,6 +23,7 @@ fn rules() -> Vec<Rule> {
         max_hold_ms: 600_000,
         release_on_disconnect: false,
         disconnect_grace_ms: 5000,
+        contention_shield_ms: None,
     };
     vec![
         rule(true, 120_000, None, None),

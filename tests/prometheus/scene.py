@@ -28,6 +28,12 @@ renew = true
 max_hold = "1s"
 
 [[locks]]
+name = "spun"
+pattern = "spin:*"
+owner = "connection"
+contention_shield = "1s"
+
+[[locks]]
 name = "forgetful"
 pattern = "brief:*"
 owner = "connection"
@@ -39,6 +45,8 @@ MOVED = [
     ("lockward_lock_acquires_total", {"rule": "jobs", "outcome": "granted"}),
     ("lockward_lock_acquires_total", {"rule": "jobs", "outcome": "contended"}),
     ("lockward_lock_acquires_total", {"rule": "jobs", "outcome": "error"}),
+    ("lockward_lock_acquires_total", {"rule": "spun", "outcome": "contended"}),
+    ("lockward_lock_shielded_total", {"rule": "spun"}),
     ("lockward_lock_releases_total", {"rule": "jobs", "outcome": "released"}),
     ("lockward_lock_releases_total", {"rule": "jobs", "outcome": "late"}),
     ("lockward_lock_releases_total", {"rule": "jobs", "outcome": "foreign"}),
@@ -103,6 +111,7 @@ def play(server, proxy):
     policies(first, second)
     errors(server, first)
     renewal(server, proxy, first)
+    spin(first, second)
     forget_a_debt(server, first)
     first.ask("SET", "lock:forced", marks.LOCK_VALUE, "NX", "EX", "60")
     force(proxy, "lock:forced")
@@ -159,6 +168,13 @@ def renewal(server, proxy, first):
     with server.connect() as direct:
         direct.ask("DEL", "keep:y")
     until("a lost lease", lambda: renewed("lost"))
+
+
+def spin(first, second):
+    """The second of these tries is asked of the server, since its connection is new to it; some of the rest are not."""
+    first.ask("SET", "spin:a", "1", "NX", "EX", "60")
+    for _ in range(5):
+        second.ask("SET", "spin:a", "1", "NX", "EX", "60")
 
 
 def forget_a_debt(server, first):

@@ -12,6 +12,7 @@ mod plain;
 mod replication;
 mod rig;
 mod scouting;
+mod shield;
 mod silence;
 mod streaming;
 mod subscriptions;

@@ -166,6 +166,7 @@ impl World {
             silent: false,
             last: false,
             server_reply: None,
+            shielded: false,
             executed: 0,
             seen: Vec::new(),
             changes: Vec::new(),

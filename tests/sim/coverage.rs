@@ -72,6 +72,8 @@ const LINES: &[&str] = &[
     "refused overwrite: foreign",
     "refused overwrite: unmanaged",
     "acquire failed",
+    "refused by the shield",
+    "refused by the shield behind an older release",
 ];
 
 #[derive(Default)]
@@ -148,6 +150,7 @@ impl Coverage {
     pub fn event(&mut self, what: &What) {
         match what {
             What::AcquireFailed => self.line("acquire failed"),
+            What::Contended { shielded: true } => self.line("refused by the shield"),
             What::Renewal(Renewal::Extended) => self.line("renewal: extended"),
             What::Renewal(Renewal::Capped) => self.line("renewal: capped"),
             What::Renewal(Renewal::Lost) => self.line("renewal: lost"),
@@ -168,6 +171,11 @@ impl Coverage {
             (Task::Check { .. }, Done::Expired) => self.line("found expired by a look"),
             _ => {}
         }
+    }
+
+    /// The lock that the shield refuses was released through the same proxy before, and taken again.
+    pub fn shield_after_release(&mut self) {
+        self.line("refused by the shield behind an older release");
     }
 
     /// A chore of the keeper changed a record.

@@ -20,10 +20,12 @@ pub enum Fault {
     AcquireRetried,
     /// A record follows what a stranger's script leaves.
     StrangersReconcile,
+    /// Each session has a contention shield of its own, and so does not hear of the others' releases.
+    ShieldsApart,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 8] = [
+    pub const ALL: [Fault; 9] = [
         Fault::LinesSwapped,
         Fault::DebtReturnedTwice,
         Fault::GoneIgnored,
@@ -32,6 +34,7 @@ impl Fault {
         Fault::ReplyDoubled,
         Fault::AcquireRetried,
         Fault::StrangersReconcile,
+        Fault::ShieldsApart,
     ];
 
     /// What the fault does to a script's text, which has neither comments nor indentation any more.
@@ -54,7 +57,7 @@ impl Fault {
                 "elseif s.state == 'open' or s.state == 'adrift' and row(s, w) == 'unmanaged' then\nif math.abs(s.at - s.due) > 2 then",
                 "elseif s.state == 'open' or s.state == 'adrift' then\nif math.abs(s.at - s.due) > 2 then",
             ),
-            Fault::PlainDel | Fault::ReplyDoubled | Fault::AcquireRetried => return None,
+            Fault::PlainDel | Fault::ReplyDoubled | Fault::AcquireRetried | Fault::ShieldsApart => return None,
         };
         Some(Patch { from, to })
     }

@@ -72,6 +72,7 @@ impl World {
                     self.task_hears(queued, None);
                 }
             }
+            _ if self.is_shielded(number) => self.check_shielded(number, reply, raw),
             _ => self.check_reply(number, reply, Some(raw)),
         }
         self.task_hears(number, Some(reply));

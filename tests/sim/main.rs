@@ -20,6 +20,7 @@ mod resp;
 mod rng;
 mod server;
 mod serving;
+mod shield;
 mod task;
 mod trace;
 mod traffic;

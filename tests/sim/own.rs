@@ -143,8 +143,10 @@ impl World {
             }),
         };
         self.coverage.event(&event.what);
-        for proxy in &mut self.proxies {
-            proxy.keeper.event(&event, Bound::Free);
+        for index in 0..self.proxies.len() {
+            self.proxies[index].keeper.event(&event, Bound::Free);
+            self.proxies[index].policy.shield.heard(&event);
+            self.sees_release(index, &event);
         }
     }
 

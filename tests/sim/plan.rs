@@ -156,6 +156,7 @@ fn rule(index: usize, rng: &mut Rng) -> Rule {
         max_hold_ms: rng.between(1_000, 8_000),
         release_on_disconnect: rng.one_in(6),
         disconnect_grace_ms: rng.between(0, 1_000),
+        contention_shield_ms: rng.one_in(2).then(|| *rng.pick(&[1, 5, 100, 1_000])),
         ..Rule::new(&format!("lock:{index}:*"))
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lockward::event::{ConnectionId, Time, Token, What};
 use lockward::lock::keeper::{Closing, Keeper, Limits};
+use lockward::lock::shield::Shield;
 use lockward::session::{Next, Notice, Peer, Policy, Session};
 
 use crate::fault::Fault;
@@ -130,7 +131,7 @@ impl World {
             instance: Arc::clone(&self.proxies[proxy].instance),
             number,
         };
-        let session = Session::new(Arc::clone(&self.proxies[proxy].policy), id, peer);
+        let session = Session::new(self.policy_of_session(proxy), id, peer);
         let upstream = self.server.connect();
         let from_client = self.new_pipe(End::Downstream(proxy, number));
         let to_server = self.new_pipe(End::Server(upstream));
@@ -154,6 +155,16 @@ impl World {
         self.proxies[proxy].lines.insert(number, line);
         self.pump(proxy, number);
         Some((number, from_client))
+    }
+
+    fn policy_of_session(&self, proxy: usize) -> Arc<Policy> {
+        let policy = &self.proxies[proxy].policy;
+        if self.fault != Some(Fault::ShieldsApart) {
+            return Arc::clone(policy);
+        }
+        let mut own = policy.with(policy.features);
+        own.shield = Arc::new(Shield::new(&self.plan.rules));
+        Arc::new(own)
     }
 
     /// Whether this end takes bytes for now.
@@ -215,6 +226,12 @@ impl World {
 
     /// Does what the session's driver does after each call into it.
     pub fn pump(&mut self, proxy: usize, number: u64) {
+        let now = self.time(proxy);
+        if let Some(line) = self.proxies[proxy].lines.get_mut(&number)
+            && line.session.waits()
+        {
+            line.session.advance(now);
+        }
         loop {
             self.hand_over(proxy, number);
             let Some(line) = self.proxies[proxy].lines.get_mut(&number) else {
@@ -246,7 +263,11 @@ impl World {
             return;
         };
         let (from_client, from_server) = (line.from_client, line.from_server);
-        match line.session.next() {
+        let (next, waits) = (line.session.next(), line.session.waits());
+        if waits {
+            self.after(1_000, Happening::Pump(proxy, number));
+        }
+        match next {
             Next::Wait { .. } => {
                 self.unhold(from_client);
                 self.unhold(from_server);
@@ -307,6 +328,10 @@ impl World {
             self.proxies[proxy].keeper.event(&witnessed.event, witnessed.bound);
             self.coverage.event(&witnessed.event.what);
             self.note(|| format!("proxy {proxy} session {number}: {:?}", witnessed.event.what));
+            self.sees_release(proxy, &witnessed.event);
+            if let What::Contended { shielded: true } = witnessed.event.what {
+                self.check_shield(proxy, &witnessed.event);
+            }
         }
         for notice in notices {
             let keeper = &mut self.proxies[proxy].keeper;
@@ -348,6 +373,8 @@ impl World {
             for event in &events {
                 self.coverage.event(&event.what);
                 self.note(|| format!("keeper {proxy}: {:?}", event.what));
+                self.proxies[proxy].policy.shield.heard(event);
+                self.sees_release(proxy, event);
             }
             for chore in chores {
                 self.own_chore(proxy, chore);

@@ -51,6 +51,8 @@ pub struct Request {
     pub last: bool,
     /// What the server answered to what arrived in its place.
     pub server_reply: Option<Reply>,
+    /// lockward refused it without asking the server.
+    pub shielded: bool,
     /// How often it was executed.
     pub executed: usize,
     /// Its locks as they were before.

@@ -123,6 +123,7 @@ impl World {
             by: By::Extra,
             keys: Vec::new(),
         };
+        self.skip_shielded(client, args, raw);
         let last = self.clients[client].last_seen;
         let next = self.clients[client].unseen.front().copied();
         if next.is_none_or(|next| self.requests[next].raw != raw) {
@@ -169,7 +170,7 @@ impl World {
     }
 
     /// Whether this may be what becomes of the client's next request.
-    fn check_passage(&self, number: usize, args: &[Bytes], raw: &[u8]) -> Result<(), String> {
+    pub fn check_passage(&self, number: usize, args: &[Bytes], raw: &[u8]) -> Result<(), String> {
         let request = &self.requests[number];
         let own = request.meaning == Meaning::Own;
         if request.raw == raw && !own {

@@ -9,6 +9,7 @@ use crate::lock::features::Features;
 use crate::lock::idiom::{Many, Meaning, Until, Write, Wrote};
 use crate::lock::observe::{Ttl, written_ttl};
 use crate::lock::rule::Rule;
+use crate::lock::shield::{self, Spelling};
 use crate::metrics::printable;
 use crate::resp::is_word;
 
@@ -100,6 +101,7 @@ pub(super) fn of_rule(meaning: &Meaning, request: &Request<'_>, rule: &Rule, now
         Meaning::Acquire | Meaning::Write(_) => {
             notes.extend(of_ttl(request, rule));
             notes.extend(of_odd(meaning));
+            notes.extend(of_shield(request, rule));
         }
         Meaning::ManyWritten { kind, .. } => {
             if rule.default_ttl_ms.is_none() && is_word(request.args.get(0).unwrap_or_default(), b"MSETNX") {
@@ -146,6 +148,15 @@ fn of_grants(rule: &Rule) -> Vec<String> {
         ));
     }
     notes
+}
+
+fn of_shield(request: &Request<'_>, rule: &Rule) -> Option<String> {
+    let window_ms = shield::window_us(rule)? / 1000;
+    Spelling::of(request.idiom, request.args)?;
+    Some(format!(
+        "contention_shield: within {} of the server's last answer that the lock is held, it is refused without asking",
+        duration::text(window_ms)
+    ))
 }
 
 fn of_odd(meaning: &Meaning) -> Option<String> {

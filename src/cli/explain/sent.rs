@@ -17,6 +17,11 @@ use crate::resp::Args;
 use crate::resp::request::{RequestScanner, Scanned};
 use crate::session::{Peer, Policy, Session};
 
+/// The client that nobody has seen.
+const INSTANCE: &str = "0000000000000000";
+const CONNECTION: &str = "0000000000000000-1";
+const OWNER: &str = "address=192.0.2.1";
+
 /// So many arguments of one request are shown.
 const MOST_SHOWN: usize = 64;
 
@@ -62,7 +67,7 @@ pub(super) fn ask(raw: &[u8], rules: &Rules, prefix: &str, features: Features, q
     let token = Uuid::new_v4();
     let policy = Policy::new(rules.list().to_vec(), prefix, move || Token(token)).with(features);
     let connection = ConnectionId {
-        instance: "0000000000000000".into(),
+        instance: INSTANCE.into(),
         number: 1,
     };
     // An address of the documentation (RFC 5737): nobody's.
@@ -169,9 +174,12 @@ fn name(script: Script) -> String {
 
 /// Who asks is one argument of a script: what the rule says, token, connection and owner.
 fn masked(arg: &[u8], token: &str) -> String {
-    let text = printable(arg);
+    let text = printable(arg)
+        .replace(CONNECTION, "<connection>")
+        .replace(OWNER, "<owner>");
     match text.split_once(token) {
         None => text,
+        Some((before, _)) if before.contains("<connection>") => format!("{before}<token> <owner>"),
         Some((before, _)) => format!("{before}<token> <connection> <owner>"),
     }
 }

@@ -102,7 +102,7 @@ fn a_dozen_commands() {
         ),
         (
             "DEL b lock:a lock:a",
-            "enforce release: release lock:a lockward:{lock:a} lock:a lockward:{lock:a} b | DEL 2 <caller> <caller> => \
+            "enforce release: release lock:a lockward:{lock:a} lock:a lockward:{lock:a} b | DEL  <connection> 1  1<owner> 1<owner> => \
              not counted in the number of keys removed (0 for this key alone)"
                 .to_owned(),
         ),

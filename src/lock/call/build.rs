@@ -9,7 +9,8 @@ use super::super::idiom::{
 use super::super::record::{fence_name, record_name};
 use super::super::rule::{Rule, Unmanaged};
 use super::super::script::Script;
-use super::{Call, Context, Piece, Request, Subject};
+use super::super::shield::Stake;
+use super::{Call, Context, Piece, Request, Subject, shortest};
 
 /// The script call for a command that is neither forwarded nor taken at its word.
 pub(super) fn call(meaning: Meaning, request: &Request<'_>, subjects: Vec<Subject>, context: &Context<'_>) -> Call {
@@ -54,6 +55,8 @@ fn start(subjects: Vec<Subject>, context: &Context<'_>) -> Call {
         subjects,
         connection: context.connection.clone(),
         acquires: false,
+        ttl_ms: None,
+        stake: Stake::None,
     }
 }
 
@@ -99,7 +102,7 @@ impl Call {
     }
 }
 
-fn text(text: String) -> Piece {
+pub(super) fn text(text: String) -> Piece {
     Piece::Text(Bytes::from(text))
 }
 
@@ -107,7 +110,7 @@ fn record(subject: &Subject, context: &Context<'_>) -> Piece {
     Piece::Text(record_name(context.prefix, &subject.key))
 }
 
-fn rule<'a>(subject: &Subject, context: &Context<'a>) -> Option<&'a Rule> {
+pub(super) fn rule<'a>(subject: &Subject, context: &Context<'a>) -> Option<&'a Rule> {
     context.rules.get(usize::from(subject.rule.0))
 }
 
@@ -118,7 +121,7 @@ fn fence_key(subject: &Subject, context: &Context<'_>) -> Option<Piece> {
         .map(|_| Piece::Text(fence_name(context.prefix, &subject.key)))
 }
 
-/// The caller in one argument, as `who` in `look.lua` reads it.
+/// The caller in one argument, as `who.lua` reads it.
 fn caller(subject: &Subject, context: &Context<'_>) -> Piece {
     let (allow, window, default, max) = match rule(subject, context) {
         Some(rule) => (
@@ -138,6 +141,15 @@ fn acquire(call: &mut Call, request: &Request<'_>, context: &Context<'_>) {
     call.pairs(context);
     let fence = call.subjects.first().and_then(|subject| fence_key(subject, context));
     call.keys.extend(fence);
+    if let Some(grant) = shortest::grant(call, request, context) {
+        call.ttl_ms = grant.ttl_ms;
+        call.argv = vec![
+            grant.record,
+            Piece::Argument(grant.value),
+            grant.ttl_ms.map_or(Piece::Word(""), |ttl| text(ttl.to_string())),
+        ];
+        return;
+    }
     call.caller(0, context);
     call.command(request);
 }
@@ -212,9 +224,10 @@ fn release(call: &mut Call, request: &Request<'_>, context: &Context<'_>) {
     call.pairs(context);
     call.plain_keys(request);
     call.argv.push(Piece::Argument(0));
-    call.number(call.subjects.len());
-    for index in 0..call.subjects.len() {
-        call.caller(index, context);
+    call.argv.push(shortest::first_lease(context));
+    for subject in &call.subjects {
+        let allow = rule(subject, context).is_some_and(|rule| rule.unmanaged == Unmanaged::Allow);
+        call.argv.push(text(format!("{}{}", u8::from(allow), subject.owner)));
     }
 }
 
@@ -276,14 +289,21 @@ fn extended(call: &mut Call, extend: Extend, request: &Request<'_>, context: &Co
     call.script = Script::Extend;
     call.pairs(context);
     call.caller(0, context);
+    let shortest = shortest::extend(call, extend, context);
     let (kind, ms) = match extend.until {
+        Until::In(ms) if shortest => ("for", ms),
         Until::In(ms) => ("in", ms),
         Until::At(ms) => ("at", ms),
         Until::Never => ("keep", 0),
     };
     call.word(kind);
     call.argv.push(text(ms.to_string()));
-    call.argv.push(letters(extend.flags));
+    if shortest {
+        call.ttl_ms = u64::try_from(ms).ok();
+        call.argv.push(shortest::first_lease(context));
+    } else {
+        call.argv.push(letters(extend.flags));
+    }
     call.word(refusal(extend.refusal));
     call.command(request);
 }

@@ -7,20 +7,14 @@ use crate::event::{
 };
 
 use super::{Answer, Call, Subject};
+use crate::lock::script::Script;
 
 pub(super) fn events(call: &Call, answer: Answer<'_>, at: Time, database: u32, sink: &mut Vec<Event>) {
     match answer {
         Answer::Plain { first_line } => {
-            let Some(subject) = call.subjects.first().filter(|_| call.acquires) else {
-                return;
-            };
-            let what = match first_line {
-                // Of a RESTORE: held.
-                line if line.starts_with(b"-BUSYKEY") => What::Contended,
-                [b'-', ..] => What::AcquireFailed,
-                _ => What::Contended,
-            };
-            sink.push(event(call, subject, at, database, what));
+            if let (Some(subject), Some(what)) = (call.subjects.first(), plain(call, first_line)) {
+                sink.push(event(call, subject, at, database, what));
+            }
         }
         Answer::Reported(report) => {
             let Ok(report) = std::str::from_utf8(report) else {
@@ -37,6 +31,30 @@ pub(super) fn events(call: &Call, answer: Answer<'_>, at: Time, database: u32, s
                 words.tell(sink);
             }
         }
+    }
+}
+
+/// What an answer without a report says of the only lock, by its first line.
+fn plain(call: &Call, line: &[u8]) -> Option<What> {
+    let ttl_ms = call.ttl_ms;
+    match (call.script, line) {
+        // Done in the shortest way: nothing was as it should not be.
+        (Script::Acquire, [b'+', ..] | b":1") => call.subjects.first().map(|subject| {
+            What::Granted(Grant {
+                token: subject.token,
+                fence: None,
+                ttl_ms,
+                ttl_injected: false,
+                ttl_reduced: false,
+                overlap: false,
+            })
+        }),
+        (Script::Extend, b":1") if ttl_ms.is_some() => Some(What::Extended { ttl_ms, reduced: false }),
+        _ if !call.acquires => None,
+        // Of a RESTORE: held.
+        (_, line) if line.starts_with(b"-BUSYKEY") => Some(What::Contended { shielded: false }),
+        (_, [b'-', ..]) => Some(What::AcquireFailed),
+        _ => Some(What::Contended { shielded: false }),
     }
 }
 
@@ -69,7 +87,7 @@ impl<'a> Words<'a> {
                 self.dropped(sink);
                 self.grant()
             }
-            "contended" => What::Contended,
+            "contended" => What::Contended { shielded: false },
             "failed" => What::AcquireFailed,
             "released" => self.release(ReleaseOutcome::Released),
             "pooled" => self.release(ReleaseOutcome::Pooled),

@@ -89,7 +89,7 @@ impl Entry {
     /// Takes in an event that is one more of the same in a row. Returns whether it was.
     pub(super) fn takes(&mut self, id: u64, event: &Event) -> bool {
         let same = match (&mut self.what, &event.what) {
-            (Happening::Contended, What::Contended) => {
+            (Happening::Contended, What::Contended { .. }) => {
                 self.several |= self.owner != event.owner;
                 true
             }
@@ -158,7 +158,7 @@ fn happening(what: &What, waited_ms: Option<u64>) -> Happening {
             reduced: grant.ttl_reduced,
             overlap: grant.overlap,
         }),
-        What::Contended => Happening::Contended,
+        What::Contended { .. } => Happening::Contended,
         What::AcquireFailed => Happening::AcquireFailed,
         What::Release(release) => Happening::Release(*release, None),
         What::Refused(refusal) => Happening::Refused(*refusal),

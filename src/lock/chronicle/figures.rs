@@ -113,7 +113,7 @@ impl Figures {
         counts.operations += u64::from(is_asked(&event.what));
         match &event.what {
             What::Granted(grant) => self.granted(event, grant, waited_ms),
-            What::Contended => totals.contended += 1,
+            What::Contended { .. } => totals.contended += 1,
             What::Release(release) => match release.outcome {
                 ReleaseOutcome::Released | ReleaseOutcome::SelfChecked => totals.released += 1,
                 ReleaseOutcome::Pooled => {
@@ -184,7 +184,7 @@ impl Figures {
 fn is_asked(what: &What) -> bool {
     match what {
         What::Granted(_)
-        | What::Contended
+        | What::Contended { .. }
         | What::AcquireFailed
         | What::Extended { .. }
         | What::Overwritten { .. }

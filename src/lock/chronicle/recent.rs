@@ -51,7 +51,7 @@ impl Recent {
                 step.overlaps = step.overlaps.saturating_add(grant.overlap.into());
                 &mut step.granted
             }
-            What::Contended => &mut step.contended,
+            What::Contended { .. } => &mut step.contended,
             What::Refused(refusal) => match refusal.action {
                 Action::Refused => &mut step.refused,
                 Action::Observed => &mut step.would_refuse,

@@ -59,7 +59,7 @@ impl Spans {
                 reason: DropReason::Window,
                 ..
             } => {}
-            What::Contended | What::AcquireFailed | What::Renewal(Renewal::Lost | Renewal::Capped) => {}
+            What::Contended { .. } | What::AcquireFailed | What::Renewal(Renewal::Lost | Renewal::Capped) => {}
         }
         None
     }

@@ -151,8 +151,8 @@ impl Scene {
 fn the_founding_bug(scene: &mut Scene) {
     scene
         .then(0, 10, granted(100))
-        .then(40, 20, What::Contended)
-        .then(90, 20, What::Contended)
+        .then(40, 20, What::Contended { shielded: false })
+        .then(90, 20, What::Contended { shielded: false })
         .then(150, 20, granted_over_a_debt(30_000))
         // The keeper waits until it has asked the server.
         .then(153, 10, expired(100))
@@ -351,7 +351,7 @@ fn every_way_to_end_has_its_word() {
     assert_eq!(ends(What::Ended, 10), ["10 0..100 ended"]);
     // These end nothing.
     for (what, who) in [
-        (What::Contended, 20),
+        (What::Contended { shielded: false }, 20),
         (What::AcquireFailed, 20),
         (release(ReleaseOutcome::Foreign, None), 20),
         (refused(Operation::Release, RefusalReason::Foreign, Action::Refused), 20),
@@ -437,7 +437,7 @@ fn events_alike_in_a_row_are_one_entry() {
     let mut scene = Scene::default();
     scene.then(0, 10, granted(100_000));
     for at in 1..=1000 {
-        scene.then(at, 20 + at % 2, What::Contended);
+        scene.then(at, 20 + at % 2, What::Contended { shielded: false });
     }
     let extended = |ttl_ms| What::Extended {
         ttl_ms: Some(ttl_ms),
@@ -448,8 +448,8 @@ fn events_alike_in_a_row_are_one_entry() {
         .then(2100, 10, extended(2000))
         .then(2200, 30, release(ReleaseOutcome::Absent, None))
         .then(2300, 30, release(ReleaseOutcome::Absent, None))
-        .then(2400, 30, What::Contended)
-        .then(2500, 40, What::Contended);
+        .then(2400, 30, What::Contended { shielded: false })
+        .then(2500, 40, What::Contended { shielded: false });
     let view = scene.chronicle.lock(0, KEY.as_bytes()).unwrap();
     let shown: Vec<_> = view.entries().map(|entry| (entry.count, entry.several)).collect();
     assert_eq!(shown, [(1, false), (1000, false), (2, false), (2, false), (2, true)]);
@@ -463,7 +463,7 @@ fn a_refusal_finds_its_release_among_other_sessions_events() {
         .then(0, 10, granted(100_000))
         .then(1, 20, release(ReleaseOutcome::Foreign, None))
         .then(1, 30, release(ReleaseOutcome::Foreign, None))
-        .then(1, 40, What::Contended);
+        .then(1, 40, What::Contended { shielded: false });
     let refusal = || refused(Operation::Release, RefusalReason::Foreign, Action::Refused);
     assert_eq!(scene.on(KEY, 1, 20, refusal()), None);
     assert_eq!(scene.on(KEY, 1, 30, refusal()), None);
@@ -498,8 +498,8 @@ fn the_last_minutes_stand_in_steps() {
     let mut scene = Scene::default();
     scene
         .then(5_000, 10, granted(100))
-        .then(15_000, 20, What::Contended)
-        .then(15_000, 20, What::Contended);
+        .then(15_000, 20, What::Contended { shielded: false })
+        .then(15_000, 20, What::Contended { shielded: false });
     let (steps, last) = scene.chronicle.recent(RuleIndex(0), Time(25_000_000)).unwrap();
     assert_eq!((steps.len(), last), (STEPS, Time(20_000_000)));
     assert_eq!(
@@ -508,14 +508,14 @@ fn the_last_minutes_stand_in_steps() {
     );
     // Ten minutes later the first is out; one that comes late is counted in its step.
     scene
-        .then(609_000, 20, What::Contended)
-        .then(14_999, 20, What::Contended)
-        .then(1, 20, What::Contended);
+        .then(609_000, 20, What::Contended { shielded: false })
+        .then(14_999, 20, What::Contended { shielded: false })
+        .then(1, 20, What::Contended { shielded: false });
     let (steps, _) = scene.chronicle.recent(RuleIndex(0), Time(609_000_000)).unwrap();
     assert_eq!((steps[0].contended, steps[59].contended), (3, 1));
     assert!(steps.iter().all(|step| step.granted == 0));
     // After a long silence all of them are.
-    scene.then(5_000_000, 20, What::Contended);
+    scene.then(5_000_000, 20, What::Contended { shielded: false });
     let (steps, _) = scene.chronicle.recent(RuleIndex(0), Time(5_000_000_000)).unwrap();
     assert_eq!(steps.iter().map(|step| step.contended).sum::<u32>(), 1);
 }
@@ -646,7 +646,7 @@ fn markers_are_no_locks() {
     for at in 0..20 {
         scene
             .then(at * 1000, 10, granted(100))
-            .then(at * 1000 + 50, 20, What::Contended)
+            .then(at * 1000 + 50, 20, What::Contended { shielded: false })
             .then(at * 1000 + 150, 10, expired(100));
     }
     let advice = scene.advice();
@@ -697,7 +697,7 @@ fn clients_behind_one_address_can_be_told_apart() {
     holds(&mut scene, 99, 1000, 50, ReleaseOutcome::Released, 10);
     scene
         .then(0, 11, granted(1000))
-        .then(1, 12, What::Contended)
+        .then(1, 12, What::Contended { shielded: false })
         .then(50, 11, release(ReleaseOutcome::Released, 50));
     let advice = scene.advice();
     assert!(
@@ -831,7 +831,7 @@ fn any_what() -> impl Strategy<Value = What> {
     });
     prop_oneof![
         4 => grant,
-        2 => Just(What::Contended),
+        2 => Just(What::Contended { shielded: false }),
         1 => Just(What::AcquireFailed),
         4 => (outcome, ms.clone(), ms.clone()).prop_map(|(outcome, held_ms, overrun_ms)| {
             What::Release(Release { outcome, held_ms, overrun_ms })

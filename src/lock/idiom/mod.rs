@@ -8,6 +8,7 @@ mod expire;
 mod many;
 mod set;
 
+pub(super) use set::plain_acquire;
 pub use set::{SetCondition, condition};
 
 use crate::command::Idiom;

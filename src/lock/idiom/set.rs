@@ -2,8 +2,14 @@
 
 use super::super::features::Features;
 use super::super::rule::Rule;
-use super::{Emulate, Kind, Meaning, Write, Wrote, is, nil_allowed};
+use super::{Emulate, Kind, Meaning, Write, Wrote, at, is, nil_allowed};
+use crate::command::Idiom;
+use crate::lock::call::Request;
 use crate::resp::Args;
+use crate::resp::number::integer;
+
+/// The longest TTL of an acquire that counts as plain: some thirty years.
+const MOST_PLAIN_TTL_MS: u64 = 1_000_000_000_000;
 
 /// `SETEX`, `PSETEX`.
 pub(super) const OVERWRITE: Meaning = write(Kind::Overwrite, false, Wrote::Reply);
@@ -65,6 +71,27 @@ pub fn condition(args: Args<'_>) -> Option<SetCondition> {
         } if options.ifeq.is_some() || options.ifdeq => Some(SetCondition::Compared),
         _ => None,
     }
+}
+
+/// Of an acquire in one of the plainest spellings (`SETNX k v`, `SET k v NX PX n`, `SET k v NX EX n` and these two the
+/// other way round), about which the server has nothing to say but yes or no: the argument that is the value, and the
+/// TTL in milliseconds.
+pub(in crate::lock) fn plain_acquire(request: &Request<'_>) -> Option<(usize, Option<u64>)> {
+    let args = request.args;
+    let (nx, unit, count) = match (request.idiom, args.len()) {
+        (Idiom::SetNx, 3) => return Some((2, None)),
+        (Idiom::Set, 6) if is(at(args, 3), "NX") => (at(args, 3), at(args, 4), at(args, 5)),
+        (Idiom::Set, 6) => (at(args, 5), at(args, 3), at(args, 4)),
+        _ => return None,
+    };
+    let unit_ms = match unit {
+        unit if is(unit, "PX") => 1,
+        unit if is(unit, "EX") => 1000,
+        _ => return None,
+    };
+    let count = integer(count).and_then(|count| u64::try_from(count).ok());
+    let ttl_ms = count.and_then(|count| count.checked_mul(unit_ms))?;
+    (is(nx, "NX") && (1..=MOST_PLAIN_TTL_MS).contains(&ttl_ms)).then_some((2, Some(ttl_ms)))
 }
 
 pub(super) fn set(args: Args<'_>, rule: &Rule, features: Features) -> Meaning {

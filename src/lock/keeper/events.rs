@@ -17,8 +17,8 @@ impl Keeper {
                 self.grant(event, grant, bond);
                 return self.waiters.granted(event);
             }
-            What::Contended if self.is_too_long(&event.key) => self.dropped.waiters += 1,
-            What::Contended => {
+            What::Contended { .. } if self.is_too_long(&event.key) => self.dropped.waiters += 1,
+            What::Contended { .. } => {
                 self.waiters.contended(event);
                 self.waiters.forget_old(event.at);
             }
@@ -307,7 +307,7 @@ fn lock_of(event: &Event) -> LockId {
 fn is_by_asker(what: &What) -> bool {
     match what {
         What::Granted(_)
-        | What::Contended
+        | What::Contended { .. }
         | What::AcquireFailed
         | What::Refused(_)
         | What::Extended { .. }

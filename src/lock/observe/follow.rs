@@ -214,7 +214,7 @@ impl Seen<'_> {
             (Kind::Acquire, true) => self.was_free(followed, sink),
             (Kind::Acquire, false) => {
                 self.was_there(&mut followed.model);
-                return sink.push(self.event(What::Contended));
+                return sink.push(self.event(What::Contended { shielded: false }));
             }
             (_, false) => return,
             // The old value came back: it was there.
@@ -251,7 +251,7 @@ impl Seen<'_> {
             (_, Reply::Error) => {}
             (Many::Acquire, Reply::Integer(0)) => {
                 if followed.model.lock.is_some() {
-                    sink.push(self.event(What::Contended));
+                    sink.push(self.event(What::Contended { shielded: false }));
                 }
             }
             (Many::Present, Reply::Integer(0)) => {}

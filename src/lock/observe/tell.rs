@@ -36,7 +36,7 @@ impl Seen<'_> {
                     overlap: granted.overlap,
                 })
             }
-            Outcome::Contended => What::Contended,
+            Outcome::Contended => What::Contended { shielded: false },
             Outcome::Release {
                 outcome,
                 held_ms,

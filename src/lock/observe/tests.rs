@@ -149,7 +149,7 @@ fn a_release_through_the_pool_is_none_to_refuse() {
     scene.does(11, "SETNX lock:a 1", Reply::Integer(1));
     assert!(matches!(
         scene.does(20, "SETNX lock:a 1", Reply::Integer(0)).as_slice(),
-        [What::Contended]
+        [What::Contended { shielded: false }]
     ));
     assert!(matches!(
         scene.does(12, "EXPIRE lock:a 10", Reply::Integer(1)).as_slice(),

@@ -1,5 +1,4 @@
--- KEYS: lock, record. ARGV: caller; in, at or keep; milliseconds from now, or since 1970; NX, XX, GT, LT as letters or
--- '-'; how a refusal is answered; the command.
+-- The long way round.
 local function main()
   local k, w, kind, amount = KEYS[1], who(ARGV[1]), ARGV[2], tonumber(ARGV[3])
   local s = look(k, KEYS[2])

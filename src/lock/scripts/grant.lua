@@ -9,6 +9,11 @@ local function undo(k, s)
   if s and not s.h then redis.pcall('DEL', s.r) end
 end
 
+-- The field as look reads it.
+local function lease(at, c, number, ttl, window)
+  return string.format('2 %.0f %s %d %.0f %.0f', at, c, number, ttl, window)
+end
+
 -- Writes the record of a new lease on a lock that has just been taken; s is what was there before. Returns the report.
 local function grant(s, w, fence)
   local e = expiry(s.k)
@@ -33,8 +38,11 @@ local function grant(s, w, fence)
   end
   if s.stale > 0 then words = words .. ' window=' .. s.stale end
   if #kept > 32 then words = words .. ' cap=' .. #kept - 32 end
-  local f = {'version', 1, 'window', w.window, 'number', (s.h and tonumber(s.h.number) or 0) + 1, 'owner', w.o,
-    'token', w.token, 'connection', w.c, 'connection_open', 1, 'owing', 1, 'acquired_at', string.format('%.0f', now)}
+  local at, ttl = now, 0
+  if e >= 0 then at, ttl = e + w.window, math.max(e - now, 1) end
+  local number = #kept > 0 and s.h.number + 1 or 1
+  local f = {'lease', lease(at, w.c, number, ttl, w.window), 'owner', w.o, 'token', w.token,
+    'connection_open', '1', 'owing', '1'}
   local function set(name, value)
     f[#f + 1] = name
     f[#f + 1] = value
@@ -49,7 +57,7 @@ local function grant(s, w, fence)
   end
   if #list > 0 then set('debts', table.concat(list, ' ')) end
   if overlap then words = words .. ' overlap' end
-  if e >= 0 then words = words .. ' ttl=' .. string.format('%.0f', math.max(e - now, 0)) end
+  if ttl > 0 then words = words .. ' ttl=' .. string.format('%.0f', ttl) end
   if fence then
     local t = call('TIME')
     local last = tonumber(call('GET', fence) or 0) or 0

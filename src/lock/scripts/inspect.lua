@@ -5,6 +5,7 @@ local function main()
   if state == 'current' then state = 'held' end
   local out = {'exists', s.at == -2 and '0' or '1', 'state', state, 'ttl', string.format('%.0f', call('PTTL', s.k))}
   local h = s.h or {}
+  if h.acquired_at and not s.alien then h.acquired_at = string.format('%.0f', h.acquired_at) end
   if s.state == 'current' or s.state == 'adrift' or s.alien then
     for _, name in ipairs({'owner', 'connection', 'connection_open', 'fence', 'acquired_at'}) do
       if h[name] then

@@ -1,14 +1,6 @@
 -- Reads a lock and its lease record, and changes the record only by commands that work when memory is full.
 local call = redis.call
 
--- The caller as lockward packs it into one argument.
-local function who(s)
-  local allow, window, default, max, token, c, o =
-    string.match(s, '^(%d) (%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
-  return {allow = allow == '1', window = tonumber(window), default = tonumber(default), max = tonumber(max),
-    token = token, c = c, o = o}
-end
-
 local function clock()
   local t = call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
@@ -21,6 +13,12 @@ local function expiry(k)
   return e > 1e15 and -1 or e
 end
 
+-- The record's field lease: the version of all this, when the record was to expire at first (of a lease without TTL:
+-- when it was granted), its connection, its number on this record (1: nothing was owed when it was granted), its TTL at
+-- first (0: none), the window. It stays when the lease ends and debts are left; owner, token and marks go. Whether the
+-- lease is current, the record's own expiry says. (One field of more than 64 bytes, and the server would keep the record
+-- in a larger and slower way.)
+--
 -- at: the lock's expiry (-1 none, -2 no lock). state: free, current, adrift, open or unmanaged. debts: the unpaid ones
 -- within the window, oldest first; doubts: those paid doubtfully under the lease. past: the last lease is past its due
 -- expiry, and last is the debt that came of it. early: it went before that. alien: a record of another version.
@@ -32,11 +30,13 @@ local function look(k, r, at)
   local h = {}
   for i = 1, #f, 2 do h[f[i]] = f[i + 1] end
   s.h = h
-  if h.version ~= '1' then
+  local at, c, n, ttl, w = string.match(h.lease or '', '^2 (%d+) (%S+) (%d+) (%d+) (%d+)$')
+  if not at then
     s.alien = true
     return s
   end
-  s.window = tonumber(h.window)
+  s.window, h.number = tonumber(w), n
+  if h.token then h.connection, h.acquired_at = c, ttl == '0' and tonumber(at) or at - w - ttl end
   if h.token or h.opened then
     local due = call('PEXPIRETIME', r)
     if due >= 0 then due = due - s.window end
@@ -80,24 +80,6 @@ local function look(k, r, at)
   return s
 end
 
--- The names of a debt's fields, appended to f.
-local function fields(f, d)
-  f[#f + 1] = 'debt:' .. d.n
-  f[#f + 1] = 'unpaid:' .. d.n
-  f[#f + 1] = 'open:' .. d.n
-end
-
--- The last lease leaves the record; its doubts are settled with it, and d, if given, is paid.
-local function finish(s, d)
-  if #s.debts == 0 then return call('DEL', s.r) end
-  local f = {'owner', 'token', 'connection', 'connection_open', 'owing', 'acquired_at', 'fence', 'opened'}
-  for _, x in ipairs(s.doubts) do fields(f, x) end
-  if d then fields(f, d) end
-  call('HDEL', s.r, unpack(f))
-  call('PEXPIREAT', s.r, s.debts[#s.debts].due + s.window)
-end
-
-local function without_ttl(s) return s.at == -1 and ' nottl' or '' end
 local function since(t, now) return t and string.format('%.0f', math.max(now - t, 0)) or '?' end
 
 -- Words of a report: the last lease was found expired.

@@ -1,6 +1,6 @@
--- DEL, UNLINK. KEYS: each lock and its record, then the other keys. ARGV: the command; how many locks; each caller.
+-- The long way round.
 local function main()
-  local n, sum, parts, seen = tonumber(ARGV[2]), 0, {}, {}
+  local n, sum, parts, seen, c = #ARGV - 2, 0, {}, {}, string.match(mine, '%S+')
   for i = 1, n do
     local k = KEYS[2 * i - 1]
     parts[i] = '-'
@@ -8,7 +8,8 @@ local function main()
       seen[k] = true
       local s, go = look(k, KEYS[2 * i])
       local free = s.at == -2
-      go, parts[i] = release(s, who(ARGV[i + 2]))
+      local w = ARGV[i + 2]
+      go, parts[i] = release(s, {allow = string.byte(w) == 49, c = c, o = string.sub(w, 2)})
       -- Of a lock that is free too: a server that may not be written to says so.
       if go or free then sum = sum + call(ARGV[1], k) end
       if go then removed(s) end

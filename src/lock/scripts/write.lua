@@ -48,10 +48,10 @@ local function main()
   end
   if place == 'other' then
     if s.alien then return {'takenover', a} end
-    local f = {'owner', 'token', 'connection', 'connection_open', 'owing', 'acquired_at', 'fence'}
+    local f = {'owner', 'token', 'connection_open', 'owing', 'fence'}
     for _, x in ipairs(s.doubts) do fields(f, x) end
     call('HDEL', s.r, unpack(f))
-    call('HSET', s.r, 'opened', 1)
+    call('HSET', s.r, 'opened', '1', 'lease', lease(s.h.acquired_at, '-', s.h.number, 0, s.window))
     follow(s, w, w.default > 0 and w.default or w.max)
     return {'takenover', a}
   end

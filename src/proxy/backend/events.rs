@@ -239,7 +239,7 @@ mod tests {
                 instance: "a".into(),
                 number: 1,
             },
-            what: What::Contended,
+            what: What::Contended { shielded: false },
         };
         Entry {
             what,

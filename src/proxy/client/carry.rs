@@ -45,7 +45,8 @@ impl Client {
         let Some(stream) = &mut self.downstream else {
             return Poll::Pending;
         };
-        let (shared, session) = (&self.worker.shared, &mut self.session);
+        let (worker, session) = (&self.worker, &mut self.session);
+        let shared = &worker.shared;
         with_scratch(|scratch| match stream.poll_read(cx, scratch) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(0)) => {
@@ -53,7 +54,7 @@ impl Client {
                 Poll::Ready(())
             }
             Poll::Ready(Ok(len)) => {
-                session.adopt(&shared.policy.load());
+                worker.with_policy(|policy| session.adopt(policy));
                 shared.moved(Side::Downstream, Direction::In, len);
                 session.receive_downstream(scratch.get(..len).unwrap_or_default(), shared.now());
                 Poll::Ready(())

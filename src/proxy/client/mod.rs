@@ -30,6 +30,8 @@ use crate::session::{Line, Next, Session};
 
 /// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// After so long a session tries again whose acquire waits for what another one is told.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// A client, as its own task and the task of its shared connection hold it. Never borrowed across an await.
 pub(super) type ClientCell = RefCell<Client>;
@@ -62,7 +64,8 @@ pub(super) struct Client {
     answered: bool,
     /// Bytes of it that the worker counts as kept for slow readers.
     kept: usize,
-    look: Option<Pin<Box<Sleep>>>,
+    /// When it looks again whether its client has hung up, or tries again what it waits with.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// Why a client's task came to rest.
@@ -113,7 +116,7 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
             reading: false,
             answered: false,
             kept: 0,
-            look: None,
+            timer: None,
         })
     });
     worker.came(connection.number, &client);
@@ -146,6 +149,10 @@ impl Client {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
         }
+        // Most often it was woken by the client. If it is too much, it is kept like the rest of a request.
+        if self.reading {
+            let _ = self.read_downstream(cx);
+        }
         loop {
             self.write();
             let (read_downstream, read_upstream) = match self.session.next() {
@@ -162,7 +169,7 @@ impl Client {
             // Both may be ready; a try costs little and saves a turn.
             let from_client = self.listen(read_downstream, cx);
             let from_server = read_upstream && self.read_upstream(cx).is_ready();
-            if !from_client && !from_server && !self.made_room(cx) {
+            if !from_client && !from_server && !self.made_room(cx) && !self.moment_is_over(cx) {
                 return Poll::Pending;
             }
         }
@@ -197,17 +204,25 @@ impl Client {
         let Some(downstream) = &self.downstream else {
             return false;
         };
-        if downstream.is_hung_up() {
-            self.session.downstream_ended(self.worker.shared.now());
-            return true;
-        }
-        loop {
-            let look = self.look.get_or_insert_with(|| Box::pin(sleep(LOOK_AGAIN)));
-            if look.as_mut().poll(cx).is_pending() {
+        while !downstream.is_hung_up() {
+            if !elapsed(&mut self.timer, LOOK_AGAIN, cx) {
                 return false;
             }
-            self.look = None;
         }
+        self.session.downstream_ended(self.worker.shared.now());
+        true
+    }
+
+    /// Whether it is time to try again what waits for what another session is told.
+    fn moment_is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.session.waits() {
+            return false;
+        }
+        let over = elapsed(&mut self.timer, MOMENT, cx);
+        if over {
+            self.session.advance(self.worker.shared.now());
+        }
+        over
     }
 
     /// Waits for room in the sockets that are full; whether one has got some already.
@@ -273,4 +288,17 @@ impl Client {
         self.worker.kept(self.kept, bytes);
         self.kept = bytes;
     }
+}
+
+/// Whether the timer has run out; then it is none any more. One that is not there is set.
+fn elapsed(timer: &mut Option<Pin<Box<Sleep>>>, length: Duration, cx: &mut Context<'_>) -> bool {
+    let over = timer
+        .get_or_insert_with(|| Box::pin(sleep(length)))
+        .as_mut()
+        .poll(cx)
+        .is_ready();
+    if over {
+        *timer = None;
+    }
+    over
 }

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use lockward::lock::script::squeezed;
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
 use super::keyspace::{Bytes, Core, DATABASES};
@@ -101,11 +102,12 @@ impl Engine {
             return Ok(script.clone());
         }
         let mut source = String::from_utf8_lossy(text).into_owned();
-        if let Some(patch) = self.patch
-            && source.contains(patch.from)
-        {
-            source = source.replace(patch.from, patch.to);
-            self.patched += 1;
+        if let Some(patch) = self.patch {
+            let (from, to) = (squeezed(patch.from), squeezed(patch.to));
+            if source.contains(&from) {
+                source = source.replace(&from, &to);
+                self.patched += 1;
+            }
         }
         let script = self.lua.load(source).into_function()?;
         self.compiled.insert(text.to_vec(), script.clone());

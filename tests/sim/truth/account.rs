@@ -40,6 +40,7 @@ impl World {
         };
         inc.alive = false;
         let inc = inc.clone();
+        self.truth.ended_at.insert((inc.db, inc.key.clone()), self.now);
         let at = change.was.unwrap_or_else(|| self.server_ms());
         self.note(|| format!("{} of {} expires, sent {}", inc.key.escape_ascii(), inc.owner, inc.sent));
         if !inc.managed {
@@ -157,6 +158,7 @@ impl World {
             inc.alive = false;
             inc.direct |= by == Some(By::Direct);
         }
+        self.truth.ended_at.insert((inc.db, inc.key.clone()), self.now);
         let standing = self.standing(inc);
         let now = self.server_ms();
         if inc.managed {

@@ -42,6 +42,10 @@ fn report(reply: &Reply) -> String {
             [Reply::Bulk(report), _] => String::from_utf8_lossy(report).into_owned(),
             _ => String::new(),
         },
+        // A report that stands alone.
+        Reply::Status(text) if text.starts_with(b"released ") || text.starts_with(b"pooled ") => {
+            String::from_utf8_lossy(text).into_owned()
+        }
         _ => String::new(),
     }
 }

@@ -107,6 +107,10 @@ pub struct Truth {
     /// The last fencing token of each lock.
     fences: BTreeMap<(usize, Bytes), i64>,
     current: Option<Current>,
+    /// When a proxy last saw the answer to what freed a lock: by proxy, database and lock.
+    pub releases_seen: BTreeMap<(usize, usize, Bytes), u64>,
+    /// When each lock last ended, by database and lock.
+    pub ended_at: BTreeMap<(usize, Bytes), u64>,
     /// When all data were last flushed.
     pub flushed_at: Option<u64>,
 }
