@@ -8,6 +8,7 @@ from harness.resp import encode
 from modelled import Wrong
 
 CLIENTS = 500
+QUIET = 1.2             # seconds after which lockward takes a connection away that is not needed
 SETTLING = 15.0         # seconds until connections that are not needed any more must be gone
 # lockward's own, and for clients one for each worker, database, user and protocol version.
 MOST = 4 + (os.cpu_count() or 1)
@@ -83,6 +84,24 @@ def few_again_after_state(server, proxy, options):
     finally:
         close_all(clients)
     return "; ".join(said)
+
+
+def watch_behind_the_end_of_another(server, proxy, options):
+    """A watch that is sent in one packet behind what ends the one before holds, also when the client was quiet since."""
+    for first in ([("MULTI",), ("EXEC",)], [("MULTI",), ("DISCARD",)], [("UNWATCH",)], [("WATCH", "b"), ("UNWATCH",)]):
+        with proxy.connect() as client, server.connect() as direct:
+            commands = first + [("WATCH", "a")]
+            client.send(b"".join(encode(*command) for command in commands))
+            for _ in commands:
+                client.reply()
+            for _ in range(2):      # long enough for lockward to give it another connection, and to use that
+                time.sleep(QUIET)
+                client.ask("GET", "a")
+            direct.ask("SET", "a", "2")
+            got = [client.ask("MULTI"), client.ask("GET", "a"), client.ask("EXEC")]
+            if got[-1] is not None:
+                raise Wrong("behind %s a watch is void: EXEC gave %r" % (first, got[-1]))
+    return "in 4 ways"
 
 
 def settle(direct, clients, name):
