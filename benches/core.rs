@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use lockward::event::{ConnectionId, Time, Token};
 use lockward::lock::rule::Rule;
-use lockward::session::{Peer, Policy, Session};
+use lockward::session::{Line, Peer, Policy, Session};
 use uuid::Uuid;
 
 type Fault = Box<dyn Error>;
@@ -71,11 +71,16 @@ fn session(mode: &str) -> Result<Session, Fault> {
         address: "10.0.0.7".parse().ok(),
         process: None,
     };
-    let session = Session::new(Arc::new(policy), connection, peer);
+    let mut session = Session::new(Arc::new(policy), connection, peer);
     match mode {
-        "dedicated" => Ok(session),
-        _ => Err(format!("there is no mode {mode}").into()),
+        "dedicated" => {}
+        "shared" => {
+            session.share();
+            session.moved(Line::Shared);
+        }
+        _ => return Err(format!("there is no mode {mode}").into()),
     }
+    Ok(session)
 }
 
 /// Takes out of the session what the shell takes.
@@ -88,6 +93,7 @@ fn drain(session: &mut Session) {
     session.releasing.clear();
     session.sightings.clear();
     session.notices.clear();
+    session.take_asked();
 }
 
 /// Plays a packet with the real server; returns what that said, in the pieces in which the session waited for it.

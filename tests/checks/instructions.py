@@ -64,12 +64,16 @@ def rustc():
     return words.split()[1]
 
 
+def empty(server):
+    with server.connect() as connection:
+        connection.ask("FLUSHALL")
+
+
 def core(options, programs, server, mode, shape):
     """Instructions of a turn of the core."""
     totals = []
     for turns in (TURNS, 2 * TURNS):
-        with server.connect() as connection:
-            connection.ask("FLUSHALL")
+        empty(server)
         done = subprocess.run([options.valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", programs["core"],
                                str(server.port), mode, shape, str(turns)], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -161,6 +165,7 @@ def play(options, programs, check):
         for mode in ("dedicated", "shared"):
             for shape in check.wants("core", mode):
                 check("core", mode, shape, lambda: core(options, programs, server, mode, shape))
+        empty(server)
         with Load(programs["load"], server.port, operation="fill", keys=WARM_UP) as load:
             load.run()
         for mode in ("dedicated", "shared"):
