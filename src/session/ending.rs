@@ -105,6 +105,7 @@ impl Session {
                 | Special::Switch(_)
                 | Special::LoginProbe(_)
                 | Special::Mute
+                | Special::Look(_)
                 | Special::Ours
         )
     }

@@ -40,6 +40,9 @@ impl Session {
         if let Some(taken) = self.shielded(row, request) {
             return taken;
         }
+        if let Some(taken) = self.look_first(row, request) {
+            return taken;
+        }
         let subjects = self.subjects(row, request, mode);
         match call::plan(&spelled, subjects, &self.context()) {
             Plan::Forward => self.forward(request, false),
@@ -208,6 +211,7 @@ impl Session {
         call.events(answer, now, self.identity.database, &mut events);
         for event in events {
             self.learn(call, &event);
+            self.remember(&event);
             // An owner derived under an identity that has changed since cannot be told to end with its connection.
             let derived = self.identity.owner(&self.policy.rules, event.rule);
             let bound = if derived.owner == event.owner {

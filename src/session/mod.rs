@@ -14,6 +14,7 @@ mod ending;
 mod filter;
 mod identity;
 mod locks;
+mod look;
 mod own_command;
 mod pending;
 mod policy;
@@ -51,6 +52,7 @@ use crate::resp::request::RequestScanner;
 use acknowledge::Subscriptions;
 use answers::{Elements, Sink};
 use identity::Identity;
+use look::Looks;
 use queue::Queue;
 use runs::Known;
 use sharing::Sharing;
@@ -156,6 +158,7 @@ pub struct Session {
     pending: Queue,
     silence: Silence,
     unheard: Unheard,
+    looks: Looks,
     /// Which connection to the server it has.
     sharing: Sharing,
     /// The client cannot be written to any more; answers are still read, for what they tell of locks.
@@ -217,6 +220,7 @@ impl Session {
             pending: Queue::default(),
             silence: Silence::default(),
             unheard: Unheard::default(),
+            looks: Looks::default(),
             sharing: Sharing::default(),
             lost: false,
             heard: Time::default(),

@@ -11,6 +11,7 @@ use crate::lock::call::Call;
 use crate::lock::observe::Observation;
 use crate::lock::shield::{Bar, Spelling};
 use crate::session::identity::Change;
+use crate::session::look::Look;
 use crate::session::silence::Switch;
 
 /// One request that was sent, or answered out of turn, and whose answer has not left yet.
@@ -92,6 +93,8 @@ pub(super) enum Special {
     Shielded(Spelling),
     /// An empty line, which answers nothing but counts as the command that `CLIENT REPLY SKIP` speaks of.
     Blank,
+    /// Our own look at a lock, in place of an acquire.
+    Look(Look),
     /// A question of ours; nobody sees the answer.
     Ours,
     /// The server's OK is to a question of ours: it would have said nothing to the client's own.

@@ -37,6 +37,7 @@ impl Special {
             | Special::Shielded(_)
             | Special::Blank
             | Special::LoginProbe(_)
+            | Special::Look(_)
             | Special::Ours => false,
             Special::Identity(change) => !matches!(change, Change::Reset),
             _ => true,
@@ -83,7 +84,7 @@ impl Session {
     }
 
     /// The answer to the front goes nowhere.
-    fn drop_front(&mut self) -> Begun {
+    pub(super) fn drop_front(&mut self) -> Begun {
         self.sink_to(Sink::Drop(Whose::Front), 0)
     }
 
@@ -92,6 +93,7 @@ impl Session {
             Special::Script(script) => return self.read_script(script, line, rest, now),
             Special::Reconcile(call) => return self.read_reconcile(call, line, rest, now),
             Special::Exec => return self.read_exec(line),
+            Special::Look(look) => return self.looked(&look, line, now),
             Special::Ours => {
                 self.put_back(Special::Ours);
                 return self.drop_front();
@@ -149,9 +151,14 @@ impl Session {
     fn let_in(&mut self, request: &[u8]) -> Begun {
         self.logged_in = true;
         self.limits();
+        self.take_up_again(request)
+    }
+
+    /// The question at the front was ours, and the request that it stood for is taken up again.
+    pub(super) fn take_up_again(&mut self, request: &[u8]) -> Begun {
         let behind = std::mem::replace(&mut self.requests, BytesMut::from(request));
         self.requests.extend_from_slice(&behind);
-        self.put_back(Special::LoginProbe(Bytes::new()));
+        self.put_back(Special::Ours);
         self.drop_front()
     }
 
@@ -305,6 +312,7 @@ impl Session {
             Change::Hello { user: None, .. } | Change::Name(_) | Change::Database(_) => {}
         }
         self.limits();
+        self.forget_looks();
         let name = self.identity.name.clone();
         self.identity.apply(change);
         if !self.shares() {
