@@ -47,8 +47,8 @@ def random_interleaving(server, proxy, options):
 
 
 CHECKS = [random_interleaving, trouble.slow_readers, trouble.killed_connections, trouble.killed_server,
-          pools.watch_behind_the_end_of_another, pools.few_connections, pools.few_again_after_state, rights.deleted_user, rights.changed_password,
-          rights.fewer_rights, rights.password_all_of_a_sudden]
+          pools.watch_behind_the_end_of_another, pools.few_connections, pools.few_again_after_state,
+          rights.deleted_user, rights.changed_password, rights.fewer_rights, rights.password_all_of_a_sudden]
 # What says how many connections there are, or what becomes of a client whose connection broke.
 ONLY_SHARED = [trouble.killed_connections, trouble.killed_server, pools.few_connections, pools.few_again_after_state]
 
