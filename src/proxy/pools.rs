@@ -20,6 +20,22 @@ const PROOF: Duration = Duration::from_secs(1);
 const FIRST_WAIT: Duration = Duration::from_millis(25);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// When the server let somebody in, and how often the rights of its users had changed until then as far as is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proof {
+    /// When.
+    pub at: Instant,
+    /// How often.
+    pub changes: u64,
+}
+
+impl Proof {
+    /// Whether it holds still.
+    fn holds(self, now: Proof) -> bool {
+        self.changes == now.changes && now.at.duration_since(self.at) < PROOF
+    }
+}
+
 /// What a client that wants a trunk does next.
 pub(super) enum Find {
     /// Uses this one.
@@ -46,11 +62,11 @@ pub(super) struct Pools(RefCell<State>);
 
 impl Pools {
     /// `proven`: the server has let in this very client, and its connection was not broken since.
-    pub(super) fn find(&self, pool: &Pool, proven: bool) -> Find {
+    pub(super) fn find(&self, pool: &Pool, proven: bool, now: Proof) -> Find {
         let state = self.0.borrow();
         let stranger = pool.user.is_none();
         if let Some(trunk) = state.trunks.get(pool)
-            && (proven || (stranger && trunk.proved.get().elapsed() < PROOF))
+            && (proven || (stranger && trunk.proved.get().is_some_and(|proof| proof.holds(now))))
         {
             return Find::Use(Rc::clone(trunk));
         }

@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub draining: watch::Receiver<bool>,
     /// Wakes the task that does the keeper's chores.
     pub chores: Notify,
+    /// How often a client may have changed who may do what on the server.
+    pub rights: AtomicU64,
     /// The chronicle, and the ways to those who watch.
     pub telling: Telling,
     /// The clients that are connected.
@@ -84,6 +86,7 @@ impl Shared {
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
+            rights: AtomicU64::new(0),
             telling: Telling::new(Chronicle::new(&config.rules, chronicle::Limits::default())),
             scouting: Scouting::default(),
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
@@ -288,6 +291,9 @@ impl Shared {
                     // A failure shows in the state of the connection; the sessions heal NOSCRIPT by themselves.
                     let _ = own.reload_scripts().await;
                 });
+            }
+            Notice::RightsChanged => {
+                self.rights.fetch_add(1, Ordering::AcqRel);
             }
             Notice::DataFlushed { command, databases } => self.flushed(connection, command, databases),
             Notice::Watching { database, key, on } => {

@@ -8,11 +8,11 @@ use std::future::poll_fn;
 use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 
 use super::client::{ClientCell, Moved, flush, with_scratch};
+use super::pools::Proof;
 use super::shared::Shared;
 use super::upstream::Own;
 use super::worker::Worker;
@@ -45,7 +45,7 @@ pub(super) struct Trunk {
     /// Who may use it.
     pub pool: Pool,
     /// When the server has last let in somebody without a login.
-    pub proved: Cell<Instant>,
+    pub proved: Cell<Option<Proof>>,
     outbound: RefCell<Outbound>,
     waker: RefCell<Option<Waker>>,
 }
@@ -70,7 +70,7 @@ impl Trunk {
     pub(super) fn start(worker: &Rc<Worker>, pool: Pool, own: Own, named: bool) -> Rc<Trunk> {
         let trunk = Rc::new(Trunk {
             pool,
-            proved: Cell::new(Instant::now()),
+            proved: Cell::new(None),
             outbound: RefCell::default(),
             waker: RefCell::default(),
         });

@@ -5,7 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Cache};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -13,7 +14,7 @@ use tokio::time::interval;
 
 use super::client::{self, ClientCell};
 use super::listener::drain_begins;
-use super::pools::Pools;
+use super::pools::{Pools, Proof};
 use super::shared::Shared;
 use super::trunk::Trunk;
 use super::workers::Newcomer;
@@ -77,6 +78,14 @@ impl Worker {
     /// Lends the policy in force.
     pub(super) fn with_policy(&self, use_it: impl FnOnce(&Arc<Policy>)) {
         use_it(self.policy.borrow_mut().load());
+    }
+
+    /// What a server that lets somebody in now has proved.
+    pub(super) fn proof(&self) -> Proof {
+        Proof {
+            at: Instant::now(),
+            changes: self.shared.rights.load(Ordering::Acquire),
+        }
     }
 
     fn take(self: &Rc<Self>, newcomer: Newcomer) {

@@ -304,12 +304,16 @@ impl Session {
     /// Takes bytes from the server. `now` is when they were read.
     pub fn receive_upstream(&mut self, bytes: &[u8], now: Time) {
         self.heard = now;
+        let due = self.pending.len();
         if self.answers.is_empty() {
             let used = self.take_answers(bytes, BUFFER_LIMIT, now);
             self.answers.extend_from_slice(bytes.get(used..).unwrap_or_default());
         } else {
             self.answers.extend_from_slice(bytes);
             self.advance_answers(BUFFER_LIMIT, now);
+        }
+        if self.line() == Line::Shared {
+            self.measure(bytes.len(), due.saturating_sub(self.pending.len()));
         }
         self.forget_if_lost();
         self.advance_requests(now);

@@ -138,8 +138,10 @@ pub(super) enum Special {
         /// Until this is dropped, the contention shield knows of no lock.
         _bar: Bar,
     },
-    /// `WATCH` or `UNWATCH`: passed on; the keeper is told of lock keys.
+    /// `WATCH`: passed on; the keeper is told of these lock keys.
     Watch(Vec<Bytes>),
+    /// `UNWATCH`: likewise.
+    Unwatch,
 }
 
 /// A lock script under way.
@@ -202,6 +204,8 @@ pub enum Notice {
         /// The owner.
         owner: Owner,
     },
+    /// Who may do what on the server, or who may come in without a login, may have changed.
+    RightsChanged,
     /// `FLUSHDB`, `FLUSHALL` or `SWAPDB` went through: leases may be gone or in another database.
     DataFlushed {
         /// Which command.

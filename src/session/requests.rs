@@ -198,6 +198,7 @@ impl Session {
             return self.refuse(request, texts::RECORD_KEY);
         }
         match row.role {
+            Role::Forward if self.shares() && matches!(row.name, "acl" | "config") => self.rights_admin(request),
             Role::Forward => self.forward(request, false),
             Role::Blocking => self.blocking_command(row, request),
             Role::Lock(_) => self.lock_command(row, request),

@@ -14,7 +14,11 @@ use crate::resp::{Args, Resp, encode};
 
 /// Answers due to one client on a shared connection, above which nothing more of it is sent: what it does not read has
 /// to be kept for it, since the others' answers come behind.
-pub const SHARED_PENDING_LIMIT: usize = 256;
+pub const SHARED_PENDING_LIMIT: usize = 64;
+/// Bytes of answers that a client may have under way, by the size of those that came before.
+const ANSWERS_LIMIT: usize = 4 * 1024 * 1024;
+/// The size of an answer of a client of whom nothing is known, in bytes.
+const UNKNOWN_ANSWER: usize = 128 * 1024;
 /// Plain requests taken in a row on a connection of the client's own, before the limits are looked at again.
 const RUN_LIMIT: usize = super::PENDING_LIMIT;
 /// So long a client is quiet, in microseconds, before it gives up a connection that it needed for a while.
@@ -68,6 +72,18 @@ pub(super) struct Sharing {
     watches: bool,
     /// Answers due for what was put into `to_upstream` since the shell last asked.
     asked: u32,
+    /// The size of the client's answers of late, in bytes; the large ones count for more.
+    answer: Option<usize>,
+    /// Bytes of the answer that is coming.
+    coming: usize,
+}
+
+impl Sharing {
+    /// How many answers may be due.
+    fn window(&self) -> usize {
+        let answer = self.answer.unwrap_or(UNKNOWN_ANSWER);
+        (ANSWERS_LIMIT / answer.max(1)).clamp(1, SHARED_PENDING_LIMIT)
+    }
 }
 
 impl Session {
@@ -193,7 +209,7 @@ impl Session {
     /// Whether one more request of this client may be sent on the connection that it has.
     pub(super) fn line_has_room(&self) -> bool {
         self.has_own_line()
-            || (self.pending.len() < SHARED_PENDING_LIMIT
+            || (self.pending.len() < self.sharing.window()
                 && self.to_downstream.len() + self.answers.len() < BUFFER_LIMIT)
     }
 
@@ -272,6 +288,17 @@ impl Session {
 
     pub(super) fn watches_no_more(&mut self) {
         self.sharing.watches = false;
+    }
+
+    /// Bytes came, and so many answers became whole by them.
+    pub(super) fn measure(&mut self, bytes: usize, answers: usize) {
+        let sharing = &mut self.sharing;
+        sharing.coming += bytes;
+        if let Some(size) = sharing.coming.checked_div(answers) {
+            sharing.coming = 0;
+            let before = sharing.answer.unwrap_or(UNKNOWN_ANSWER);
+            sharing.answer = Some(size.max(before - before / 8));
+        }
     }
 
     /// An answer will be due.

@@ -126,6 +126,7 @@ impl Session {
                 self.notices.push(Notice::DataFlushed { command, databases });
             }
             Special::Watch(keys) => self.watching(keys),
+            Special::Unwatch => self.watches_over(),
             Special::Acknowledge(_)
             | Special::Filter(_)
             | Special::Switch(_)
@@ -334,11 +335,9 @@ impl Session {
         }
     }
 
-    /// Keys given: the client watches them. None given: it watches nothing any more.
+    /// The client watches keys; these are locks.
     fn watching(&mut self, keys: Vec<Bytes>) {
-        if keys.is_empty() {
-            return self.watches_over();
-        }
+        self.watches_something();
         let database = self.identity.database;
         for key in keys {
             if self.watches.insert((database, key.clone())) {

@@ -85,15 +85,15 @@ impl Session {
     }
 
     pub(super) fn watch(&mut self, row: &Row, request: &Request<'_>) -> Taken {
-        if row.role == Role::Watch {
-            self.watches_something();
+        if row.role == Role::Unwatch {
+            return self.special(request, Special::Unwatch);
         }
         let locks: Vec<Bytes> = command::keys(row, request.args)
             .filter_map(|index| request.args.get(index))
             .filter(|key| self.policy.rules.find(key).is_some())
             .map(Bytes::copy_from_slice)
             .collect();
-        if row.role == Role::Watch && locks.is_empty() {
+        if locks.is_empty() && !self.shares() {
             return self.forward(request, false);
         }
         self.special(request, Special::Watch(locks))
@@ -110,6 +110,11 @@ impl Session {
         self.turn_deaf();
         self.client_ended = ClientEnd::Said;
         Taken::Yes
+    }
+
+    /// `ACL`, `CONFIG`: they can change who may come in without a login.
+    pub(super) fn rights_admin(&mut self, request: &Request<'_>) -> Taken {
+        self.special(request, Special::Notice(Notice::RightsChanged))
     }
 
     pub(super) fn script_admin(&mut self, request: &Request<'_>) -> Taken {

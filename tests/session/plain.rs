@@ -120,7 +120,7 @@ proptest! {
         let expected: Vec<u8> =
             exchanges.iter().flat_map(|(_, pushes, reply)| pushes.iter().flatten().chain(reply).copied()).collect();
         prop_assert_eq!(heard.escape_ascii().to_string(), expected.escape_ascii().to_string());
-        prop_assert_eq!(rig.session.settled.len(), exchanges.len());
+        prop_assert_eq!(rig.settled().len(), exchanges.len());
     }
 }
 

@@ -200,7 +200,7 @@ impl Rig {
         self.session
             .settled
             .drain(..)
-            .map(|done| (name(done.command), done.error))
+            .flat_map(|done| vec![(name(done.command), done.error); done.count as usize])
             .collect()
     }
 

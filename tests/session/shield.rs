@@ -537,12 +537,13 @@ fn without_the_key_and_outside_enforce_every_acquire_is_asked() {
         contention_shield_ms: Some(5),
         ..Rule::new("lock:*")
     };
-    for rule in [off, observe] {
+    // Under enforce, from the second time on a look asks.
+    for (rule, held) in [(off, ":1|"), (observe, "$-1|")] {
         let policy = Policy::new(vec![rule], "lockward:", || Token(Uuid::from_u128(7)));
         let mut rig = Rig::under(Arc::new(policy), 1);
-        for _ in 0..3 {
+        for answer in ["$-1|", held, held] {
             rig.asks(0, &[TAKE]);
-            rig.server(0, "$-1|");
+            rig.server(0, answer);
             rig.heard(0, "$-1|");
         }
     }

@@ -167,6 +167,7 @@ impl World {
             last: false,
             server_reply: None,
             shielded: false,
+            looked: false,
             executed: 0,
             seen: Vec::new(),
             changes: Vec::new(),

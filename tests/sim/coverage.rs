@@ -74,6 +74,7 @@ const LINES: &[&str] = &[
     "acquire failed",
     "refused by the shield",
     "refused by the shield behind an older release",
+    "looked at before an acquire",
 ];
 
 #[derive(Default)]
@@ -95,6 +96,11 @@ impl Coverage {
     fn line(&mut self, line: &'static str) {
         debug_assert!(LINES.contains(&line), "{line}");
         *self.lines.entry(line).or_default() += 1;
+    }
+
+    /// A client that was refused asks again, and lockward looks first.
+    pub fn looked(&mut self) {
+        self.line("looked at before an acquire");
     }
 
     /// One part of a release's report.

@@ -51,8 +51,10 @@ pub struct Request {
     pub last: bool,
     /// What the server answered to what arrived in its place.
     pub server_reply: Option<Reply>,
-    /// lockward refused it without asking the server.
+    /// lockward refused it without sending it.
     pub shielded: bool,
+    /// What a look at its lock has found last: it was held.
+    pub looked: bool,
     /// How often it was executed.
     pub executed: usize,
     /// Its locks as they were before.

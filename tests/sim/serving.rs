@@ -104,6 +104,10 @@ impl World {
     }
 
     fn served(&mut self, client: usize, by: By, served: &Served) {
+        if let By::Look(number) = by {
+            self.requests[number].looked = served.reply == Some(Reply::Int(1));
+            return;
+        }
         let By::Request(number) = by else { return };
         let unknown = matches!(&served.reply, Some(Reply::Error(text)) if text.starts_with(b"NOSCRIPT"));
         self.clients[client].unknown_script = unknown && script_of(&served.args).is_some();
@@ -131,6 +135,13 @@ impl World {
             let asks = next.is_some_and(|next| self.takes_a_script(next));
             if asks && is(&args[0], "PING") && args.len() == 1 {
                 return Ok(extra);
+            }
+            if let Some(number) = next.filter(|number| self.may_be_looked_at(*number, args)) {
+                self.coverage.looked();
+                return Ok(Tag {
+                    by: By::Look(number),
+                    keys: Vec::new(),
+                });
             }
             match (script_of(args), last) {
                 (Some(Script::Reconcile), Some(last)) => {

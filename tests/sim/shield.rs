@@ -7,8 +7,9 @@ use lockward::lock::script::Script;
 
 use crate::request::Meaning;
 use crate::resp::{Reply, show_args};
+use crate::server::commands::is;
 use crate::server::keyspace::Bytes;
-use crate::serving::script_of;
+use crate::serving::{script_keys, script_of};
 use crate::world::World;
 
 /// Longer than any answer is on its way in a run, in microseconds.
@@ -20,12 +21,23 @@ impl World {
         let request = &self.requests[number];
         let rule = request.args.get(1).and_then(|key| self.plan.rule_of(key));
         let wanted = rule.is_some_and(|rule| self.plan.rules[rule].contention_shield_ms.is_some());
+        (wanted || request.looked) && self.is_plain_acquire(number)
+    }
+
+    fn is_plain_acquire(&self, number: usize) -> bool {
+        let request = &self.requests[number];
         let spelled = match request.name().as_str() {
             "SETNX" => true,
             "SET" => request.has("NX") && !request.has("GET"),
             _ => false,
         };
-        wanted && spelled && !request.in_multi && request.meaning == Meaning::Acquire && request.executed == 0
+        spelled && !request.in_multi && request.meaning == Meaning::Acquire && request.executed == 0
+    }
+
+    /// Whether these are the words of a look at the lock that this request asks for.
+    pub fn may_be_looked_at(&self, number: usize, args: &[Bytes]) -> bool {
+        let words = args.len() == 2 && is(&args[0], "EXISTS");
+        words && self.is_plain_acquire(number) && self.requests[number].args.get(1) == args.get(1)
     }
 
     /// Something arrives from a client's session: what stands before it in the client's requests and is not meant was
@@ -39,7 +51,8 @@ impl World {
         // A reconcile belongs to what came before; so does a script that was not known.
         let belongs = matches!(script_of(args), Some(Script::Reconcile)) || self.clients[client].unknown_script;
         let next = unseen[place];
-        if place == 0 || belongs || (self.requests[next].raw != raw && self.check_passage(next, args, raw).is_err()) {
+        let is_meant = self.requests[next].raw == raw || self.may_be_looked_at(next, args);
+        if place == 0 || belongs || (!is_meant && self.check_passage(next, args, raw).is_err()) {
             return;
         }
         for number in self.clients[client].unseen.drain(..place).collect::<Vec<_>>() {
@@ -47,9 +60,12 @@ impl World {
         }
     }
 
-    /// Whether these are the words of the script that stands in for this acquire: it carries the command itself.
+    /// Whether these are the words of the script that stands in for this acquire: it carries its value.
     fn is_acquire_of(&self, number: usize, args: &[Bytes]) -> bool {
-        script_of(args) == Some(Script::Acquire) && args.ends_with(&self.requests[number].args)
+        let [_, key, value, ..] = &self.requests[number].args[..] else {
+            return false;
+        };
+        script_of(args) == Some(Script::Acquire) && script_keys(args).contains(key) && args.contains(value)
     }
 
     /// A client hears the answer to a request that the server has never seen.

@@ -3,7 +3,6 @@
 
 use std::mem;
 use std::rc::Rc;
-use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
@@ -47,7 +46,7 @@ async fn open(client: &Rc<ClientCell>, pools: &Rc<Pools>, pool: Pool) {
         }
         Ok(Entered { own, .. }) => {
             client.proven = true;
-            client.settle(pools, pool, own);
+            client.settle(pools, pool, own, true);
         }
         Err(refused) => client.refused(refused),
     }
@@ -86,7 +85,7 @@ async fn introduce(client: &Rc<ClientCell>) -> Result<Entered, Refused> {
 impl Client {
     fn look_for_trunk(&self) -> (Rc<Pools>, Pool, Find) {
         let pool = self.session.pool();
-        let found = self.worker.pools.find(&pool, self.proven);
+        let found = self.worker.pools.find(&pool, self.proven, self.worker.proof());
         (Rc::clone(&self.worker.pools), pool, found)
     }
 
@@ -98,18 +97,21 @@ impl Client {
         // The server has answered it on this connection, and asked for no login that was not made.
         self.proven = true;
         let pools = Rc::clone(&self.worker.pools);
-        self.settle(&pools, self.session.pool(), own);
+        self.settle(&pools, self.session.pool(), own, false);
         true
     }
 
-    fn settle(&mut self, pools: &Rc<Pools>, pool: Pool, own: Own) {
+    /// `proof`: the server has let the client in just now.
+    fn settle(&mut self, pools: &Rc<Pools>, pool: Pool, own: Own, proof: bool) {
         let trunk = pools.get(&pool).unwrap_or_else(|| {
             let named = !self.session.client_name().is_empty();
             let trunk = Trunk::start(&self.worker, pool, own, named);
             pools.add(&trunk);
             trunk
         });
-        trunk.proved.set(Instant::now());
+        if proof {
+            trunk.proved.set(Some(self.worker.proof()));
+        }
         self.join(&trunk);
     }
 

@@ -41,6 +41,8 @@ pub enum By {
     Reconcile(usize),
     /// lockward, on the account of a client's connection, without meaning for locks.
     Extra,
+    /// lockward, to see whether the lock that a client's acquire asks for is still held.
+    Look(usize),
     /// The keeper of this proxy.
     Keeper(usize),
     /// Somebody past lockward.

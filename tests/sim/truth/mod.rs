@@ -260,7 +260,7 @@ impl World {
             By::Request(number) => self.request_ends(number, current, reply),
             By::Reconcile(number) => self.reconcile_ends(number, &current),
             By::Keeper(_) if !current.record_changes.is_empty() => self.coverage.marked(&current.args),
-            By::Extra | By::Keeper(_) | By::Direct => {}
+            By::Extra | By::Look(_) | By::Keeper(_) | By::Direct => {}
         }
     }
 
