@@ -15,7 +15,7 @@ use super::trunk::Trunk;
 use crate::session::Pool;
 
 /// So long after the server has let in somebody without a login, others are taken for welcome likewise.
-const PROOF: Duration = Duration::from_secs(1);
+const PROOF: Duration = Duration::from_millis(100);
 /// The wait after the first failure, doubled at each further one, and its longest.
 const FIRST_WAIT: Duration = Duration::from_millis(25);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

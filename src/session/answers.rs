@@ -10,6 +10,9 @@ use crate::event::Time;
 use crate::resp::frame::{self, Leading};
 use crate::resp::{Resp, encode, texts};
 
+/// Bytes of an answer that are dealt with at once. Longer than any line that is waited for.
+const PIECE: usize = super::BUFFER_LIMIT;
+
 /// How the server says that it lets nobody in without a login.
 pub(super) const NOAUTH: &[u8] = b"-NOAUTH";
 
@@ -82,6 +85,8 @@ impl Session {
                 }
                 continue;
             }
+            // No more than the client is about to be written, so that a long answer is not copied as a whole.
+            let rest = rest.get(..PIECE).unwrap_or(rest);
             let Ok(step) = self.replies.scan(rest) else {
                 // Not RESP: what came is shown as it is, and nothing can be paired any more.
                 self.to_downstream.extend_from_slice(rest);

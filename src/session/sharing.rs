@@ -18,7 +18,7 @@ pub const SHARED_PENDING_LIMIT: usize = 64;
 /// Bytes of answers that a client may have under way, by the size of those that came before.
 const ANSWERS_LIMIT: usize = 4 * 1024 * 1024;
 /// The size of an answer of a client of whom nothing is known, in bytes.
-const UNKNOWN_ANSWER: usize = 128 * 1024;
+const UNKNOWN_ANSWER: usize = 512 * 1024;
 /// Plain requests taken in a row on a connection of the client's own, before the limits are looked at again.
 const RUN_LIMIT: usize = super::PENDING_LIMIT;
 /// So long a client is quiet, in microseconds, before it gives up a connection that it needed for a while.
@@ -326,7 +326,7 @@ impl Session {
         let limit = if self.has_own_line() {
             RUN_LIMIT
         } else {
-            SHARED_PENDING_LIMIT
+            self.sharing.window()
         };
         limit.saturating_sub(self.pending.len())
     }

@@ -83,6 +83,9 @@ class Counter(threading.Thread):
     def answer(self, reply):
         """Counts one answer; whether it was an error."""
         if isinstance(reply, str):
+            # A server that starts again says so itself, and has done nothing.
+            if reply.startswith("LOADING"):
+                return True
             if not reply.startswith("UPSTREAM"):
                 raise Wrong("an answer that is neither a number nor lockward's: %r" % reply)
             self.unsure += 1
