@@ -20,10 +20,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut under_way: JoinSet<(Chore, Option<Done>)> = JoinSet::new();
     loop {
         tick(&shared, &mut under_way);
-        let deadline = shared.keeper().deadline();
-        let rest = deadline
-            .map_or(IDLE, |at| Duration::from_micros(at.since(shared.now())))
-            .min(IDLE);
+        let rest = shared.rest(IDLE);
         tokio::select! {
             () = sleep(rest) => {}
             () = shared.chores.notified() => {}

@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub draining: watch::Receiver<bool>,
     /// Wakes the task that does the keeper's chores.
     pub chores: Notify,
+    /// Until when the task that does the chores sleeps, in microseconds since the process began.
+    chores_at: AtomicU64,
     /// How often a client may have changed who may do what on the server.
     pub rights: AtomicU64,
     /// The chronicle, and the ways to those who watch.
@@ -86,6 +88,7 @@ impl Shared {
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
+            chores_at: AtomicU64::new(0),
             rights: AtomicU64::new(0),
             telling: Telling::new(Chronicle::new(&config.rules, chronicle::Limits::default())),
             scouting: Scouting::default(),
@@ -273,9 +276,31 @@ impl Shared {
                 waits.push((index, waited));
             }
         }
+        // Waking another thread costs more than all the rest of an event, and most change nothing about when the keeper
+        // wants something next.
+        let sooner = keeper
+            .deadline()
+            .is_some_and(|at| at.0 < self.chores_at.load(Ordering::Relaxed));
         drop(keeper);
-        self.chores.notify_one();
+        if sooner {
+            self.chores.notify_one();
+        }
         waits
+    }
+
+    /// When the keeper wants something next, but at most `longest` from now: the one who asks sleeps until then, and is
+    /// woken if that changes.
+    pub(super) fn rest(&self, longest: Duration) -> Duration {
+        let keeper = self.keeper();
+        let now = self.now();
+        let rest = keeper
+            .deadline()
+            .map_or(longest, |at| Duration::from_micros(at.since(now)))
+            .min(longest);
+        // Under the lock: whoever changes the deadline from here on sees it.
+        let until = now.0.saturating_add(rest.as_micros() as u64);
+        self.chores_at.store(until, Ordering::Relaxed);
+        rest
     }
 
     pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {

@@ -49,7 +49,7 @@ pub(super) fn reply(input: &[u8]) -> Option<usize> {
 }
 
 /// The number of the line at `at`, which begins with `kind`, and where the next line begins.
-#[inline]
+#[inline(always)]
 fn number(input: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
     let rest = input.get(at..)?;
     // One or two digits: by far the commonest.

@@ -310,12 +310,12 @@ impl Session {
             command: done.command,
             error: self.error,
             lock: done.lock,
-            count: 1,
+            count: done.count,
             request_us: micros(done.received),
             upstream_us: micros(done.sent),
         };
         match self.settled.last_mut() {
-            Some(last) if last.is_like(&settled) => last.count += 1,
+            Some(last) if last.is_like(&settled) => last.count += settled.count,
             _ => self.settled.push(settled),
         }
     }

@@ -30,6 +30,8 @@ pub(super) struct Pending {
     pub subscribes: bool,
     /// It may free a lock without naming it, or be long in coming: what the shield knows now says nothing of later.
     pub stirs: bool,
+    /// So many alike, one behind the other: more than one only of plain requests.
+    pub count: u32,
     /// When the request was complete.
     pub received: Time,
     /// When it was sent on.
@@ -59,10 +61,50 @@ impl Pending {
                 Expect::Forward => command == CommandId::OTHER,
                 Expect::Special(special) => special.stirs(),
             },
+            count: 1,
             received: now,
             sent: now,
             expect,
         }
+    }
+
+    /// A request that is passed on as it is, and so is its answer.
+    pub(super) fn plain(command: CommandId, now: Time) -> Self {
+        Pending {
+            command,
+            lock: false,
+            blocking: false,
+            waits: false,
+            special: false,
+            subscribes: false,
+            stirs: command == CommandId::OTHER,
+            count: 1,
+            received: now,
+            sent: now,
+            expect: Expect::Forward,
+        }
+    }
+
+    /// Whether one more plain request like this one needs no entry of its own.
+    pub(super) fn takes(&self, command: CommandId, now: Time) -> bool {
+        let plain = !(self.special || self.blocking || self.waits || self.stirs || self.lock);
+        plain && self.command == command && self.received == now && self.sent == now
+    }
+
+    /// Takes so many off this entry, of which more are left.
+    pub(super) fn split(&mut self, count: u32) -> Self {
+        self.count -= count;
+        Pending {
+            count,
+            received: self.received,
+            sent: self.sent,
+            ..Pending::plain(self.command, self.sent)
+        }
+    }
+
+    /// Takes one off an entry that stands for several; `None`: it stands for one.
+    pub(super) fn split_one(&mut self) -> Option<Self> {
+        (self.count > 1).then(|| self.split(1))
     }
 
     /// Whether a transaction begins or ends with it.

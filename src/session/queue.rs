@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 
 use super::pending::Pending;
+use crate::command::CommandId;
+use crate::event::Time;
 
 /// Answers due, above which the client is not read any more.
 pub const PENDING_LIMIT: usize = 1 << 20;
@@ -16,6 +18,8 @@ const KEPT_ROOM: usize = 256;
 #[derive(Default)]
 pub(super) struct Queue {
     entries: VecDeque<Pending>,
+    /// How many answers are due: an entry may stand for several.
+    due: usize,
     blocking: usize,
     specials: usize,
     subscriptions: usize,
@@ -28,10 +32,15 @@ impl Queue {
         self.specials += usize::from(pending.special);
         self.subscriptions += usize::from(pending.subscribes);
         self.stirring += usize::from(stirs(&pending));
+        self.due += 1;
         self.entries.push_back(pending);
     }
 
     pub(super) fn pop(&mut self) -> Option<Pending> {
+        if let Some(one) = self.entries.front_mut().and_then(Pending::split_one) {
+            self.due -= 1;
+            return Some(one);
+        }
         let pending = self.entries.pop_front();
         self.gone(pending.as_ref());
         pending
@@ -39,6 +48,10 @@ impl Queue {
 
     /// Takes the youngest back: its request will never be complete.
     pub(super) fn pop_youngest(&mut self) -> Option<Pending> {
+        if let Some(one) = self.entries.back_mut().and_then(Pending::split_one) {
+            self.due -= 1;
+            return Some(one);
+        }
         let pending = self.entries.pop_back();
         self.gone(pending.as_ref());
         pending
@@ -46,6 +59,7 @@ impl Queue {
 
     fn gone(&mut self, pending: Option<&Pending>) {
         let Some(pending) = pending else { return };
+        self.due -= 1;
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
         self.specials = self.specials.saturating_sub(usize::from(pending.special));
         self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
@@ -61,7 +75,7 @@ impl Queue {
 
     /// Whether one more is welcome.
     pub(super) fn has_room(&self) -> bool {
-        self.entries.len() < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
+        self.due < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
     }
 
     /// Whether an answer is due that is read specially, or none at all.
@@ -69,14 +83,28 @@ impl Queue {
         self.specials > 0
     }
 
-    /// Adds an entry for a plain request: nothing of it has to be counted.
-    pub(super) fn push_plain(&mut self, pending: Pending) {
-        self.entries.push_back(pending);
+    /// Adds a plain request: nothing of it has to be counted.
+    pub(super) fn push_plain(&mut self, command: CommandId, now: Time) {
+        self.due += 1;
+        match self.entries.back_mut() {
+            Some(youngest) if youngest.takes(command, now) && youngest.count < u32::MAX => youngest.count += 1,
+            _ => self.entries.push_back(Pending::plain(command, now)),
+        }
     }
 
-    /// Takes the next entry if its answer is passed on as it is. To be called only while there are no specials; what the
-    /// queue keeps for busy times is given back by [`settle`](Self::settle).
-    pub(super) fn pop_plain(&mut self) -> Option<Pending> {
+    /// How many answers to the entry at the front are passed on as they are, one like the other.
+    pub(super) fn plain_at_front(&self) -> u32 {
+        self.entries.front().map_or(0, |front| front.count)
+    }
+
+    /// Takes so many off the entry at the front, at most as many as there are. To be called only while there are no
+    /// specials; what the queue keeps for busy times is given back by [`settle`](Self::settle).
+    pub(super) fn pop_plain(&mut self, count: u32) -> Option<Pending> {
+        let front = self.entries.front_mut()?;
+        self.due -= count as usize;
+        if count < front.count {
+            return Some(front.split(count));
+        }
         let pending = self.entries.pop_front()?;
         self.blocking = self.blocking.saturating_sub(usize::from(pending.blocking));
         self.stirring = self.stirring.saturating_sub(usize::from(stirs(&pending)));
@@ -90,8 +118,9 @@ impl Queue {
         }
     }
 
+    /// How many answers are due.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.due
     }
 
     pub(super) fn is_empty(&self) -> bool {

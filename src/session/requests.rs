@@ -36,14 +36,14 @@ pub(super) enum Taken {
 impl Session {
     /// Takes what requests it can from `input` and returns how many bytes that were.
     pub(super) fn take_requests(&mut self, input: &[u8], now: Time) -> usize {
-        let mut scanner = std::mem::take(&mut self.scanner);
         let mut at = 0;
-        while self.may_take() {
-            at += self.take_plain_requests(&mut scanner, input.get(at..).unwrap_or_default(), now);
+        loop {
+            at += self.take_plain_requests(input.get(at..).unwrap_or_default(), now);
             let rest = input.get(at..).unwrap_or_default();
             if rest.is_empty() || !self.may_take() {
-                break;
+                return at;
             }
+            let mut scanner = std::mem::take(&mut self.scanner);
             let taken = if self.raw {
                 self.to_upstream.extend_from_slice(rest);
                 rest.len()
@@ -52,16 +52,15 @@ impl Session {
             } else {
                 self.take_next(&mut scanner, rest, now)
             };
+            self.scanner = scanner;
             if taken == 0 {
-                break;
+                return at;
             }
             at += taken;
         }
-        self.scanner = scanner;
-        at
     }
 
-    fn may_take(&self) -> bool {
+    pub(super) fn may_take(&self) -> bool {
         !self.held_back()
             && !matches!(self.stage, Stage::Ended { .. })
             && self.accepts_requests()

@@ -2,13 +2,11 @@
 //! traffic. A run is copied at once, and each of its frames costs little more than finding its end. Whatever is not plain
 //! ends a run and goes its own way; so nothing is decided here that the long way would decide otherwise.
 
-use super::Session;
 use super::answers::Sink;
-use super::pending::{Expect, Pending};
+use super::{BUFFER_LIMIT, Session};
 use crate::command::{self, CommandId, Keys, Role, Row};
 use crate::event::Time;
 use crate::resp::reply;
-use crate::resp::request::RequestScanner;
 
 /// Names up to this length are remembered.
 const NAME_MAX: usize = 15;
@@ -55,6 +53,15 @@ impl Known {
         (id, row)
     }
 
+    /// The row of a plain command of this name, which is the last one then; with a number of arguments that it can have.
+    #[inline]
+    fn plain(&mut self, name: &[u8], argc: usize) -> Option<&'static Row> {
+        let (_, row) = self.find(name);
+        row.filter(|row| {
+            self.plain && self.row.is_some_and(|last| std::ptr::eq(last, *row)) && command::arity_ok(row, argc)
+        })
+    }
+
     /// Whether it is the last one.
     pub(super) fn is(&self, id: CommandId) -> bool {
         self.len > 0 && self.id == id
@@ -69,32 +76,30 @@ fn is_plain(row: &Row) -> bool {
 
 impl Session {
     /// Takes plain requests from the start of `input` for as long as they are whole, and returns how many bytes that were.
-    pub(super) fn take_plain_requests(&mut self, scanner: &mut RequestScanner, input: &[u8], now: Time) -> usize {
-        if self.raw || self.streaming || !self.plain_line() {
+    pub(super) fn take_plain_requests(&mut self, input: &[u8], now: Time) -> usize {
+        if self.raw || self.streaming || !self.may_take() || !self.plain_line() {
             return 0;
         }
-        let guarded = self.policy.rules.any_enforce();
+        let guard = self.policy.rules.any_enforce().then_some(&self.policy.rules);
         let room = self.room_in_run();
         let (mut at, mut taken) = (0, 0);
-        while taken < room && self.to_upstream.len() + at < super::BUFFER_LIMIT {
+        while taken < room && self.to_upstream.len() + at < BUFFER_LIMIT {
             let rest = input.get(at..).unwrap_or_default();
-            if !scanner.usual(rest) {
+            if !self.scanner.usual(rest) {
                 break;
             }
-            let args = scanner.args(rest);
-            let (id, row) = self.last.find(args.get(0).unwrap_or_default());
-            let Some(row) = row.filter(|row| self.last.plain && self.last.is(id) && command::arity_ok(row, args.len()))
-            else {
+            let args = self.scanner.args(rest);
+            let Some(row) = self.last.plain(args.get(0).unwrap_or_default(), args.len()) else {
                 break;
             };
-            let record = |key| guarded && self.policy.rules.is_record(key);
+            let record = |key| guard.is_some_and(|rules| rules.is_record(key));
             if command::only_key(row, args).is_some_and(record) {
                 break;
             }
-            self.pending.push_plain(Pending::new(id, Expect::Forward, now));
-            at += scanner.end();
+            self.pending.push_plain(self.last.id, now);
+            at += self.scanner.end();
             taken += 1;
-            scanner.next();
+            self.scanner.next();
         }
         if taken > 0 {
             self.gated = false;
@@ -113,14 +118,27 @@ impl Session {
         }
         let mut at = 0;
         while !self.pending.has_specials() && self.to_downstream.len() + at < limit {
-            let Some(len) = input.get(at..).and_then(reply::usual) else {
+            let due = self.pending.plain_at_front();
+            let mut count = 0;
+            while count < due && self.to_downstream.len() + at < limit {
+                let Some(len) = input.get(at..).and_then(reply::usual) else {
+                    break;
+                };
+                at += len;
+                count += 1;
+            }
+            if count == 0 {
+                break;
+            }
+            let Some(done) = self.pending.pop_plain(count) else {
                 break;
             };
-            let Some(done) = self.pending.pop_plain() else { break };
-            at += len;
             self.error = false;
             self.stayed(&done, now);
             self.note_settled(&done, now);
+            if count < due {
+                break;
+            }
         }
         if at > 0 {
             self.to_downstream
