@@ -15,14 +15,16 @@ pub enum Stay {
     Moment,
     /// Until the client has been quiet for a while: what it makes is over soon, or it asks about the server.
     While,
-    /// As long as the connection: what it makes cannot be seen from outside, or names this very connection.
+    /// Until `RESET`: what it makes cannot be seen from outside.
     Always,
+    /// As long as the connection: not even `RESET` is known to end it, or it names this very connection.
+    BeyondReset,
 }
 
 /// How long this request keeps its client on a connection of its own; `None`: it may go out on a shared one.
 pub fn stay(row: Option<&Row>, args: Args<'_>) -> Option<Stay> {
     // What the table does not know may make any state.
-    let Some(row) = row else { return Some(Stay::Always) };
+    let Some(row) = row else { return Some(Stay::BeyondReset) };
     match row.role {
         Role::Forward => forwarded(row.name),
         Role::Lock(_) if row.name == "restore-asking" => Some(Stay::Always),
@@ -32,7 +34,7 @@ pub fn stay(row: Option<&Row>, args: Args<'_>) -> Option<Stay> {
         Role::Auth | Role::Hello | Role::Reset | Role::Select => Some(Stay::Moment),
         Role::Client => Some(client(args)),
         // A script that does not end keeps its connection, so it must be killed through another.
-        Role::Script => Some(Stay::While),
+        Role::Script => Some(script(args)),
         Role::Blocking if !may_wait(row, args) => None,
         Role::Blocking
         | Role::Multi
@@ -58,11 +60,21 @@ pub fn asks_for_own_writes(row: Option<&Row>) -> bool {
 
 fn forwarded(name: &str) -> Option<Stay> {
     match name {
+        // Fields that are prepared belong to the connection.
+        "himport" => Some(Stay::Always),
         "asking" | "readonly" | "readwrite" => Some(Stay::Always),
         "acl" | "backup" | "bgrewriteaof" | "bgsave" | "cluster" | "commandlog" | "config" | "debug" | "failover"
         | "function" | "hotkeys" | "latency" | "module" | "replicaof" | "save" | "shutdown" | "slaveof" | "slowlog"
         | "trimslots" => Some(Stay::While),
         _ => None,
+    }
+}
+
+/// A script that is debugged answers in words of its own.
+fn script(args: Args<'_>) -> Stay {
+    match args.get(1) {
+        Some(word) if is_word(word, b"debug") => Stay::BeyondReset,
+        _ => Stay::While,
     }
 }
 
@@ -83,7 +95,6 @@ fn client(args: Args<'_>) -> Stay {
             } else if asks(&[
                 "getname",
                 "list",
-                "info",
                 "kill",
                 "pause",
                 "unpause",
@@ -92,9 +103,11 @@ fn client(args: Args<'_>) -> Stay {
                 "trackinginfo",
             ]) {
                 Stay::While
-            } else {
-                // `ID` names this connection, `NO-EVICT` and the like change it.
+            } else if asks(&["no-evict", "no-touch", "caching", "getredir"]) {
                 Stay::Always
+            } else {
+                // `ID` and `INFO` name this connection.
+                Stay::BeyondReset
             }
         }
     }
@@ -171,15 +184,17 @@ mod tests {
     #[test]
     fn what_nobody_can_see_stays_for_ever() {
         for line in [
-            "NOSUCH a",
             "READONLY",
-            "CLIENT ID",
+            "HIMPORT PREPARE a b",
             "CLIENT TRACKING ON",
             "CLIENT NO-EVICT ON",
             "MONITOR",
             "SYNC",
         ] {
             assert_eq!(of(line), Some(Stay::Always), "{line}");
+        }
+        for line in ["NOSUCH a", "SCRIPT DEBUG YES", "CLIENT ID", "CLIENT INFO"] {
+            assert_eq!(of(line), Some(Stay::BeyondReset), "{line}");
         }
     }
 }

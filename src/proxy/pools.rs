@@ -115,6 +115,11 @@ impl Pools {
         self.0.borrow().trunks.get(pool).map(Rc::clone)
     }
 
+    /// Gives up the trunks that nobody has used at so many looks in a row.
+    pub(super) fn look(&self, looks: u32) {
+        self.0.borrow().trunks.values().for_each(|trunk| trunk.look(looks));
+    }
+
     /// Adds a trunk.
     pub(super) fn add(&self, trunk: &Rc<Trunk>) {
         self.0.borrow_mut().trunks.insert(trunk.pool.clone(), Rc::clone(trunk));

@@ -37,6 +37,8 @@ pub(super) struct Shared {
     pub log: LockLog,
     /// lockward's own connection.
     pub own: Handle,
+    /// Where work goes on that no client waits for; not a worker's, which ends with its clients.
+    runtime: tokio::runtime::Handle,
     /// Where the server is.
     pub upstream: Place,
     /// Whether clients share connections to it where they can.
@@ -83,6 +85,7 @@ impl Shared {
             log: LockLog::new(&rules, Arc::clone(&metrics)),
             metrics,
             own: super::own(config),
+            runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
             connect_timeout: config.upstream.connect_timeout,
@@ -162,7 +165,7 @@ impl Shared {
                 task,
             };
             let shared = Arc::clone(self);
-            tokio::spawn(async move {
+            self.runtime.spawn(async move {
                 // If it cannot be done the lease ends by its TTL.
                 if let Ok(Done::Freed { held_ms }) = shared.own.chore(chore).await {
                     let release = Release {
@@ -244,7 +247,7 @@ impl Shared {
     /// in the table by its TTL or at the next grant.
     fn look(self: &Arc<Self>, doubt: Doubt) {
         let shared = Arc::clone(self);
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let question = vec![Bytes::from_static(b"EXISTS"), doubt.key.clone()];
             let answer = shared.own.command(Some(doubt.database), question).await;
             if answer.is_ok_and(|answer| answer.as_ref() == b":0\r\n") {
@@ -312,7 +315,7 @@ impl Shared {
             }
             Notice::ScriptsFlushed => {
                 let own = self.own.clone();
-                tokio::spawn(async move {
+                self.runtime.spawn(async move {
                     // A failure shows in the state of the connection; the sessions heal NOSCRIPT by themselves.
                     let _ = own.reload_scripts().await;
                 });

@@ -48,6 +48,9 @@ pub(super) struct Trunk {
     pub proved: Cell<Option<Proof>>,
     outbound: RefCell<Outbound>,
     waker: RefCell<Option<Waker>>,
+    /// How often it was found without clients.
+    idle: Cell<u32>,
+    over: Cell<bool>,
 }
 
 /// The server's side of it.
@@ -58,11 +61,19 @@ struct Inbound {
     rest: BytesMut,
     /// A part of a frame was passed on.
     inside: bool,
+    /// The frame at hand is a push, which answers nobody.
+    push: bool,
     answered: Vec<Rc<ClientCell>>,
 }
 
 /// The connection is of no use any more.
 struct Broken;
+
+impl Inbound {
+    fn begins_push(&self, bytes: &[u8], at: usize) -> bool {
+        self.replies.at_start() && bytes.get(at) == Some(&b'>')
+    }
+}
 
 impl Trunk {
     /// Makes a trunk of a connection on which nothing is under way, and carries its bytes from here on. `named`: it has
@@ -73,6 +84,8 @@ impl Trunk {
             proved: Cell::new(None),
             outbound: RefCell::default(),
             waker: RefCell::default(),
+            idle: Cell::new(0),
+            over: Cell::new(false),
         });
         if named {
             let mut outbound = trunk.outbound.borrow_mut();
@@ -81,6 +94,19 @@ impl Trunk {
         }
         tokio::task::spawn_local(run(Rc::clone(worker), Rc::clone(&trunk), own));
         trunk
+    }
+
+    /// Gives the connection up if nobody has used it at so many looks in a row.
+    pub(super) fn look(self: &Rc<Self>, looks: u32) {
+        // One for the pool, one for its own task.
+        let used = Rc::strong_count(self) > 2 || !self.outbound.borrow().routes.is_empty();
+        self.idle.set(if used { 0 } else { self.idle.get() + 1 });
+        if self.idle.get() >= looks {
+            self.over.set(true);
+            if let Some(waker) = self.waker.borrow_mut().take() {
+                waker.wake();
+            }
+        }
     }
 
     /// Takes requests of a client, which have so many answers. `bytes` is empty behind it.
@@ -119,6 +145,9 @@ impl Trunk {
     fn poll(&self, worker: &Worker, inbound: &mut Inbound, cx: &mut Context<'_>) -> Poll<Broken> {
         // Awake: nobody needs to say so.
         self.waker.borrow_mut().take();
+        if self.over.get() {
+            return Poll::Ready(Broken);
+        }
         loop {
             if self.write(&worker.shared, &inbound.own, cx).is_err() {
                 return Poll::Ready(Broken);
@@ -201,11 +230,25 @@ impl Trunk {
         let now = worker.shared.now();
         let mut at = 0;
         while at < bytes.len() {
+            // Nobody here asked for any, but whoever knows the connection's number can have some sent to it.
+            if inbound.push || inbound.begins_push(bytes, at) {
+                let step = inbound
+                    .replies
+                    .scan(bytes.get(at..).unwrap_or_default())
+                    .map_err(|_| Broken)?;
+                at += step.taken;
+                inbound.push = !step.done;
+                if inbound.push {
+                    break;
+                }
+                inbound.replies.next();
+                continue;
+            }
             let begin = at;
             let due = self.outbound.borrow().routes.front().map_or(0, |route| route.due);
             let mut done = 0;
             let mut more = true;
-            while more && done < due {
+            while more && done < due && !inbound.begins_push(bytes, at) {
                 let step = inbound
                     .replies
                     .scan(bytes.get(at..).unwrap_or_default())
@@ -262,6 +305,7 @@ async fn run(worker: Rc<Worker>, trunk: Rc<Trunk>, own: Own) {
         replies: ReplyScanner::new(),
         rest: BytesMut::new(),
         inside: false,
+        push: false,
         answered: Vec::new(),
     };
     let Broken = poll_fn(|cx| trunk.poll(&worker, &mut inbound, cx)).await;

@@ -22,6 +22,8 @@ use crate::session::Policy;
 
 /// How often those clients are looked at that may do without their own connection.
 const LOOK: Duration = Duration::from_millis(500);
+/// A trunk that no client has at so many of these looks in a row is closed.
+const IDLE_LOOKS: u32 = 20;
 /// Bytes kept on one worker for clients that do not read their answers.
 const KEPT_LIMIT: usize = 1 << 30;
 
@@ -59,12 +61,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
                 leaving = true;
                 worker.each_client(|client| client.borrow_mut().leave());
             }
-            _ = look.tick(), if worker.shares() => worker.each_client(|client| {
-                let client = client.borrow();
-                if client.has_own() {
-                    client.wake();
-                }
-            }),
+            _ = look.tick(), if worker.shares() => worker.look(),
         }
     }
 }
@@ -78,6 +75,16 @@ impl Worker {
     /// Lends the policy in force.
     pub(super) fn with_policy(&self, use_it: impl FnOnce(&Arc<Policy>)) {
         use_it(self.policy.borrow_mut().load());
+    }
+
+    fn look(&self) {
+        self.pools.look(IDLE_LOOKS);
+        self.each_client(|client| {
+            let client = client.borrow();
+            if client.has_own() {
+                client.wake();
+            }
+        });
     }
 
     /// What a server that lets somebody in now has proved.

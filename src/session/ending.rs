@@ -139,7 +139,8 @@ impl Session {
             Stage::Ended { abort: false } => return Next::Close,
             // It may have begun to block only now: what came before it had to be answered first.
             Stage::Draining if blocks && self.client_ended == ClientEnd::Silent => return Next::Abort,
-            Stage::Draining if self.is_settled() => return Next::Close,
+            // What it sent before its end may wait for another connection still.
+            Stage::Draining if self.is_settled() && self.wants().is_none() => return Next::Close,
             Stage::Open | Stage::Draining if self.leaving && blocks => return Next::Abort,
             Stage::Open if self.leaving_now() && self.is_settled() => return Next::Close,
             Stage::Open | Stage::Draining => {}
@@ -187,6 +188,7 @@ impl Session {
     /// Takes no request any more; what was sent is still answered.
     pub(super) fn turn_deaf(&mut self) {
         self.deaf = true;
+        self.wants_nothing();
         self.stage = Stage::Draining;
     }
 

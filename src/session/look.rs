@@ -62,7 +62,7 @@ impl Session {
         let rule = self.policy.rules.find(&look.key);
         let Some(rule) = rule.filter(|_| line == b":1") else {
             self.looks.refused = None;
-            self.looks.forbidden |= self.error;
+            self.looks.forbidden |= line.starts_with(b"-NOPERM");
             return self.take_up_again(&look.request);
         };
         let derived = self.identity.owner(&self.policy.rules, rule);

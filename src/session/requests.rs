@@ -93,7 +93,7 @@ impl Session {
             Ok(Scanned::Request { len }) => {
                 let raw = rest.get(..len).unwrap_or_default();
                 let args = scanner.args(raw);
-                let canonical = scanner.canonical();
+                let canonical = scanner.canonical() && len < STREAM_FROM;
                 let taken = if scanner.ambiguous() {
                     let mut array = BytesMut::new();
                     encode::command(&mut array, args.iter().collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 //! ends a run and goes its own way; so nothing is decided here that the long way would decide otherwise.
 
 use super::answers::Sink;
-use super::{BUFFER_LIMIT, Session};
+use super::{BUFFER_LIMIT, STREAM_FROM, Session};
 use crate::command::{self, CommandId, Keys, Role, Row};
 use crate::event::Time;
 use crate::resp::reply;
@@ -92,6 +92,10 @@ impl Session {
             let Some(row) = self.last.plain(args.get(0).unwrap_or_default(), args.len()) else {
                 break;
             };
+            // A long one would hold up those who share the connection.
+            if self.shares() && self.scanner.end() >= STREAM_FROM {
+                break;
+            }
             let record = |key| guard.is_some_and(|rules| rules.is_record(key));
             if command::only_key(row, args).is_some_and(record) {
                 break;

@@ -178,7 +178,7 @@ impl Session {
         let quiet = match self.sharing.stay {
             None | Some((Stay::Moment, _)) => true,
             Some((Stay::While, since)) => now.since(since) >= QUIET,
-            Some((Stay::Always, _)) => false,
+            Some((Stay::Always | Stay::BeyondReset, _)) => false,
         };
         quiet && self.sharing.allowed && self.sharing.line == Line::Own && self.is_stateless()
     }
@@ -196,6 +196,11 @@ impl Session {
             || self.subscriptions.any()
             || !self.silence.is_off();
         idle && empty && !stranger && !state
+    }
+
+    /// Nothing more of the client is sent.
+    pub(super) fn wants_nothing(&mut self) {
+        self.sharing.wants = None;
     }
 
     pub(super) fn wants_line(&self) -> bool {
@@ -279,7 +284,7 @@ impl Session {
 
     /// `RESET` was done.
     pub(super) fn state_is_gone(&mut self) {
-        self.sharing.stay = None;
+        self.sharing.stay = self.sharing.stay.filter(|(stay, _)| *stay == Stay::BeyondReset);
     }
 
     pub(super) fn watches_something(&mut self) {
@@ -304,12 +309,17 @@ impl Session {
     /// An answer will be due.
     pub(super) fn ask(&mut self, pending: &Pending) {
         let answered_here = matches!(&pending.expect, Expect::Special(special) if matches!(**special, Special::LastWords(_) | Special::Shielded(_) | Special::Blank));
-        self.sharing.asked += u32::from(!answered_here);
+        if !answered_here {
+            self.asked(1);
+        }
     }
 
     /// So many plain answers will be due.
     pub(super) fn asked(&mut self, answers: usize) {
-        self.sharing.asked += answers as u32;
+        // On a connection of its own nobody asks.
+        if !self.has_own_line() {
+            self.sharing.asked += answers as u32;
+        }
     }
 
     /// Whether plain requests may go out on the connection that the client has.
@@ -333,6 +343,6 @@ impl Session {
 
     /// The same is asked once more.
     pub(super) fn ask_again(&mut self) {
-        self.sharing.asked += 1;
+        self.asked(1);
     }
 }

@@ -12,6 +12,7 @@ mod plain;
 mod replication;
 mod rig;
 mod scouting;
+mod sharing;
 mod shield;
 mod silence;
 mod streaming;

@@ -107,7 +107,8 @@ impl Client {
             if before == after {
                 return;
             }
-            if before.0 > after.0 {
+            // What went to a trunk is counted there.
+            if before.0 > after.0 && self.has_own() {
                 self.worker
                     .shared
                     .moved(Side::Upstream, Direction::Out, before.0 - after.0);

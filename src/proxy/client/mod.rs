@@ -65,8 +65,11 @@ pub(super) struct Client {
     /// Bytes of it that the worker counts as kept for slow readers.
     kept: usize,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Timer,
 }
+
+/// How long, and until when; `None`: it is not set.
+type Timer = Option<(Duration, Pin<Box<Sleep>>)>;
 
 /// Why a client's task came to rest.
 enum Step {
@@ -155,6 +158,9 @@ impl Client {
         }
         loop {
             self.write();
+            if self.kept > 0 {
+                self.keep_for_slow_readers(self.session.held_for_client());
+            }
             let (read_downstream, read_upstream) = match self.session.next() {
                 Next::Wait {
                     read_downstream,
@@ -290,13 +296,14 @@ impl Client {
     }
 }
 
-/// Whether the timer has run out; then it is none any more. One that is not there is set.
-fn elapsed(timer: &mut Option<Pin<Box<Sleep>>>, length: Duration, cx: &mut Context<'_>) -> bool {
+/// Whether the timer has run out; then it is none any more. One that is not there, or is for something else, is set.
+fn elapsed(timer: &mut Timer, length: Duration, cx: &mut Context<'_>) -> bool {
+    if timer.as_ref().is_none_or(|(other, _)| *other != length) {
+        *timer = Some((length, Box::pin(sleep(length))));
+    }
     let over = timer
-        .get_or_insert_with(|| Box::pin(sleep(length)))
         .as_mut()
-        .poll(cx)
-        .is_ready();
+        .is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
     if over {
         *timer = None;
     }

@@ -94,10 +94,16 @@ impl Client {
         let Upstream::Own(own) = mem::replace(&mut self.upstream, Upstream::None) else {
             return false;
         };
-        // The server has answered it on this connection, and asked for no login that was not made.
-        self.proven = true;
+        self.session.moved(Line::None);
+        let pool = self.session.pool();
+        self.proven = pool.user.is_some();
+        if !self.proven {
+            // Whether the server lets in somebody without a login is another question since a `RESET`, and is asked when
+            // the client wants something again.
+            return true;
+        }
         let pools = Rc::clone(&self.worker.pools);
-        self.settle(&pools, self.session.pool(), own, false);
+        self.settle(&pools, pool, own, false);
         true
     }
 
@@ -122,6 +128,7 @@ impl Client {
 
     fn take_own(&mut self, own: Own) {
         self.upstream = Upstream::Own(own);
+        self.keep_for_slow_readers(0);
         self.go_on(Line::Own);
     }
 
@@ -234,6 +241,9 @@ impl Client {
             self.upstream = Upstream::None;
             self.proven = false;
             self.session.moved(Line::None);
+            // What it needs next it has to say anew.
+            self.session.advance(self.worker.shared.now());
+            self.wake();
         }
     }
 
