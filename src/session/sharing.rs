@@ -302,7 +302,7 @@ impl Session {
         if let Some(size) = sharing.coming.checked_div(answers) {
             sharing.coming = 0;
             let before = sharing.answer.unwrap_or(UNKNOWN_ANSWER);
-            sharing.answer = Some(size.max(before - before / 8));
+            sharing.answer = Some(size.max(before / 2));
         }
     }
 
