@@ -25,7 +25,7 @@ test: ## everything: unit and integration tests, scenarios, checks, client libra
 
 check: ## the quick look before a commit: format, lints, tests
 	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	LOCKWARD_TEST_REDIS=$(REDIS) LOCKWARD_TEST_VALKEY=$(VALKEY) cargo test --locked
 
 wire: build ## the wire scenarios on both servers

@@ -26,6 +26,14 @@ thread_local! {
 #[repr(align(128))]
 struct Part([AtomicU64; SLOTS]);
 
+impl Part {
+    fn add(&self, slot: usize, amount: u64) {
+        if let Some(cell) = self.0.get(slot) {
+            cell.fetch_add(amount, Relaxed);
+        }
+    }
+}
+
 /// Slots for counts. Threads are spread over the parts, so that the workers of one runtime do not pass cache lines to and
 /// fro; if two threads share a part, that costs time and nothing else.
 #[derive(Debug)]
@@ -45,11 +53,15 @@ impl Chunk {
         }
     }
 
-    fn add(&self, slot: usize, amount: u64) {
+    /// This thread's part.
+    fn part(&self) -> Option<&Part> {
         // The number of parts is a power of two.
-        let part = THREAD.with(|thread| *thread) & (self.parts.len() - 1);
-        if let Some(cell) = self.parts.get(part).and_then(|part| part.0.get(slot)) {
-            cell.fetch_add(amount, Relaxed);
+        self.parts.get(THREAD.with(|thread| *thread) & (self.parts.len() - 1))
+    }
+
+    fn add(&self, slot: usize, amount: u64) {
+        if let Some(part) = self.part() {
+            part.add(slot, amount);
         }
     }
 
@@ -230,11 +242,11 @@ impl HistogramFn for Buckets {
         if value.is_nan() {
             return;
         }
-        let bucket = self.bucket(value);
-        self.chunk.add(self.slot + bucket, count as u64);
+        let Some(part) = self.chunk.part() else { return };
+        part.add(self.slot + self.bucket(value), count as u64);
         // A float to integer cast saturates, and makes negative values 0.
         let microseconds = (value * 1e6 + 0.5) as u64;
-        self.chunk.add(
+        part.add(
             self.slot + self.bounds.len() + 1,
             microseconds.saturating_mul(count as u64),
         );

@@ -26,12 +26,15 @@ def executables(*command):
     return {m["target"]["name"]: m["executable"] for m in messages if m.get("executable")}
 
 
-def build(*benches):
-    """Builds the bench targets of these names, and lockward as it is released; {name: path}."""
-    found = executables("bench", "--no-run", *("--bench=" + name for name in benches))
+def build(*programs):
+    """Builds the programs of these names, and lockward as it is released; {name: path}."""
+    wanted = [name for name in programs if name != "relay"]
+    found = executables("build", "--release", "--package", "lockward-programs", *("--bin=" + name for name in wanted))
+    if "relay" in programs:
+        found.update(executables("bench", "--no-run", "--bench=relay"))
     # Last: cargo bench builds a lockward too, with what the tests' dependencies switch on in those they share with it.
     found.update(executables("build", "--release"))
-    lacking = [name for name in ("lockward", *benches) if name not in found]
+    lacking = [name for name in ("lockward", *programs) if name not in found]
     if lacking:
         raise Failed("cargo built no %s" % ", ".join(lacking))
     return found
