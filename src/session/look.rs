@@ -1,6 +1,6 @@
-//! A look before an acquire that was refused the last time: a client that tries again and again asks with a plain `EXISTS`,
-//! a third of the price of a script, and only when the lock is free is its acquire sent. It can only refuse. What the
-//! lock's record says does not matter for that: `SET NX` asks for nothing but the key.
+//! A look before an acquire that was refused the last time: a client that tries again and again asks with a plain
+//! `EXISTS`, which costs the server what a refused `SET NX` does, and only when the lock is free is its acquire sent. It
+//! can only refuse. What the lock's record says does not matter for that: `SET NX` asks for nothing but the key.
 
 use bytes::{Bytes, BytesMut};
 

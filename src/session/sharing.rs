@@ -314,7 +314,7 @@ impl Session {
         }
     }
 
-    /// So many plain answers will be due.
+    /// So many more answers will be due.
     pub(super) fn asked(&mut self, answers: usize) {
         // On a connection of its own nobody asks.
         if !self.has_own_line() {
@@ -339,10 +339,5 @@ impl Session {
             self.sharing.window()
         };
         limit.saturating_sub(self.pending.len())
-    }
-
-    /// The same is asked once more.
-    pub(super) fn ask_again(&mut self) {
-        self.asked(1);
     }
 }

@@ -191,7 +191,7 @@ impl Session {
         {
             // Nothing was done, and nothing of this client is under way behind it: the same call again, with its text.
             locks::resend_with_text(&sent, call.script(), &mut self.to_upstream);
-            self.ask_again();
+            self.asked(1);
             self.put_back(Special::Script(Script {
                 call,
                 sent_as_sha: None,

@@ -1,6 +1,7 @@
 //! The request scanner by example: framing, limits and the bound on its work. Generated input is in
 //! `tests/scanner_split.rs` and, against real servers, `tests/scanner_server.rs`.
 
+use super::headers::LINE_MAX;
 use super::*;
 
 /// Scans all of `input` at once: the requests' arguments, then what ended it.
