@@ -1,6 +1,8 @@
 //! A trunk: one connection to the server that many clients of one worker share. Takes their requests in the order in
 //! which they come, one answer due for each, and hands each client the bytes of its own answers. It is always read: an
-//! answer that one client does not take is kept for it, and the others do not wait. Knows frames, no commands.
+//! answer that one client does not take is kept for it, and the others do not wait. What several clients send goes out in
+//! one write; a client that was alone lately writes by itself, which saves it the turn of another task. Knows frames, no
+//! commands.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -36,6 +38,8 @@ struct Route {
 struct Outbound {
     bytes: BytesMut,
     routes: VecDeque<Route>,
+    /// How often something was added since the last write.
+    additions: u32,
     /// Clients that are not read until there is room.
     waiting: Vec<Waker>,
 }
@@ -46,8 +50,14 @@ pub(super) struct Trunk {
     pub pool: Pool,
     /// When the server has last let in somebody without a login.
     pub proved: Cell<Option<Proof>>,
+    own: RefCell<Own>,
     outbound: RefCell<Outbound>,
+    /// Of its task.
     waker: RefCell<Option<Waker>>,
+    /// Its task has to be woken where there is something to do.
+    asleep: Cell<bool>,
+    /// The last write had the requests of one client.
+    alone: Cell<bool>,
     /// How often it was found without clients.
     idle: Cell<u32>,
     over: Cell<bool>,
@@ -55,7 +65,6 @@ pub(super) struct Trunk {
 
 /// The server's side of it.
 struct Inbound {
-    own: Own,
     replies: ReplyScanner,
     /// The beginning of a frame that cannot be passed on yet.
     rest: BytesMut,
@@ -82,8 +91,11 @@ impl Trunk {
         let trunk = Rc::new(Trunk {
             pool,
             proved: Cell::new(None),
+            own: RefCell::new(own),
             outbound: RefCell::default(),
             waker: RefCell::default(),
+            asleep: Cell::new(false),
+            alone: Cell::new(true),
             idle: Cell::new(0),
             over: Cell::new(false),
         });
@@ -92,7 +104,7 @@ impl Trunk {
             encode::command(&mut outbound.bytes, [b"CLIENT".as_slice(), b"SETNAME", b""]);
             outbound.routes.push_back(Route { client: None, due: 1 });
         }
-        tokio::task::spawn_local(run(Rc::clone(worker), Rc::clone(&trunk), own));
+        tokio::task::spawn_local(run(Rc::clone(worker), Rc::clone(&trunk)));
         trunk
     }
 
@@ -103,15 +115,23 @@ impl Trunk {
         self.idle.set(if used { 0 } else { self.idle.get() + 1 });
         if self.idle.get() >= looks {
             self.over.set(true);
-            if let Some(waker) = self.waker.borrow_mut().take() {
-                waker.wake();
-            }
+            self.wake();
+        }
+    }
+
+    /// Makes its task look around.
+    fn wake(&self) {
+        if self.asleep.replace(false)
+            && let Some(waker) = &*self.waker.borrow()
+        {
+            waker.wake_by_ref();
         }
     }
 
     /// Takes requests of a client, which have so many answers. `bytes` is empty behind it.
-    pub(super) fn send(&self, client: Rc<ClientCell>, bytes: &mut BytesMut, answers: u32) {
+    pub(super) fn send(&self, shared: &Shared, client: Rc<ClientCell>, bytes: &mut BytesMut, answers: u32) {
         let outbound = &mut *self.outbound.borrow_mut();
+        let at_once = self.asleep.get() && self.alone.get() && outbound.routes.is_empty();
         if outbound.bytes.is_empty() && outbound.bytes.capacity() <= bytes.capacity() {
             mem::swap(&mut outbound.bytes, bytes);
         } else {
@@ -125,8 +145,9 @@ impl Trunk {
                 due: answers,
             }),
         }
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
+        outbound.additions += 1;
+        if !at_once || !matches!(self.write(shared, outbound), Moved::Done) {
+            self.wake();
         }
     }
 
@@ -143,21 +164,26 @@ impl Trunk {
     }
 
     fn poll(&self, worker: &Worker, inbound: &mut Inbound, cx: &mut Context<'_>) -> Poll<Broken> {
-        // Awake: nobody needs to say so.
-        self.waker.borrow_mut().take();
+        self.asleep.set(false);
         if self.over.get() {
             return Poll::Ready(Broken);
         }
         loop {
-            if self.write(&worker.shared, &inbound.own, cx).is_err() {
-                return Poll::Ready(Broken);
+            match self.write(&worker.shared, &mut self.outbound.borrow_mut()) {
+                Moved::Done => {}
+                // If there is room already the next turn finds it.
+                Moved::Full => drop(self.own.borrow().stream.poll_write_ready(cx)),
+                Moved::Gone => return Poll::Ready(Broken),
             }
-            let read = with_scratch(|scratch| match inbound.own.stream.poll_read(cx, scratch) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Broken)),
-                Poll::Ready(Ok(len)) => {
-                    worker.shared.moved(Side::Upstream, Direction::In, len);
-                    Poll::Ready(self.take(worker, inbound, scratch.get(..len).unwrap_or_default()))
+            let read = with_scratch(|scratch| {
+                let read = self.own.borrow_mut().stream.poll_read(cx, scratch);
+                match read {
+                    Poll::Pending => Poll::Pending,
+                    Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Broken)),
+                    Poll::Ready(Ok(len)) => {
+                        worker.shared.moved(Side::Upstream, Direction::In, len);
+                        Poll::Ready(self.take(worker, inbound, scratch.get(..len).unwrap_or_default()))
+                    }
                 }
             });
             // Not before the scratch is given back: they may have more to do than write.
@@ -169,7 +195,7 @@ impl Trunk {
                 Poll::Ready(Err(broken)) => return Poll::Ready(broken),
                 Poll::Pending => {
                     // What the clients said to their answers goes out before anybody sleeps.
-                    if self.outbound.borrow().bytes.is_empty() || self.waits_for_room(&inbound.own, cx) {
+                    if self.outbound.borrow().bytes.is_empty() || self.waits_for_room(cx) {
                         self.sleep(cx);
                         return Poll::Pending;
                     }
@@ -179,33 +205,30 @@ impl Trunk {
     }
 
     fn sleep(&self, cx: &Context<'_>) {
-        *self.waker.borrow_mut() = Some(cx.waker().clone());
+        self.asleep.set(true);
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
     }
 
-    fn waits_for_room(&self, own: &Own, cx: &mut Context<'_>) -> bool {
-        own.stream.poll_write_ready(cx).is_pending()
+    fn waits_for_room(&self, cx: &mut Context<'_>) -> bool {
+        self.own.borrow().stream.poll_write_ready(cx).is_pending()
     }
 
-    fn write(&self, shared: &Shared, own: &Own, cx: &mut Context<'_>) -> Result<(), Broken> {
-        let mut outbound = self.outbound.borrow_mut();
+    /// Writes out as much as the server takes.
+    fn write(&self, shared: &Shared, outbound: &mut Outbound) -> Moved {
         let before = outbound.bytes.len();
         if before == 0 {
-            return Ok(());
+            return Moved::Done;
         }
-        let moved = flush(&own.stream, &mut outbound.bytes);
+        self.alone.set(mem::take(&mut outbound.additions) <= 1);
+        let moved = flush(&self.own.borrow().stream, &mut outbound.bytes);
         shared.moved(Side::Upstream, Direction::Out, before - outbound.bytes.len());
         if before >= OUT_LIMIT && outbound.bytes.len() < OUT_LIMIT {
             outbound.waiting.drain(..).for_each(Waker::wake);
         }
-        match moved {
-            Moved::Done => Ok(()),
-            Moved::Full => {
-                // If there is room already the next turn finds it.
-                let _ = own.stream.poll_write_ready(cx);
-                Ok(())
-            }
-            Moved::Gone => Err(Broken),
-        }
+        moved
     }
 
     /// Takes bytes of the server and hands them to those whose answers they are.
@@ -299,9 +322,8 @@ impl Trunk {
 }
 
 /// Carries the trunk's bytes until it breaks, and tells its clients so.
-async fn run(worker: Rc<Worker>, trunk: Rc<Trunk>, own: Own) {
+async fn run(worker: Rc<Worker>, trunk: Rc<Trunk>) {
     let mut inbound = Inbound {
-        own,
         replies: ReplyScanner::new(),
         rest: BytesMut::new(),
         inside: false,

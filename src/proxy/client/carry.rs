@@ -139,7 +139,7 @@ impl Client {
                 if let Some(me) = self.me.upgrade()
                     && asked > 0
                 {
-                    trunk.send(me, &mut self.session.to_upstream, asked);
+                    trunk.send(&self.worker.shared, me, &mut self.session.to_upstream, asked);
                 }
             }
             Upstream::None => {}
