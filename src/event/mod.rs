@@ -153,7 +153,8 @@ pub struct Grant {
 pub struct Release {
     /// Which line of the accounting fitted.
     pub outcome: ReleaseOutcome,
-    /// From acquire to this end in milliseconds, where a lease ended.
+    /// From acquire to this end in milliseconds, where a lease ended. A release in the shortest way leaves it out, and
+    /// [`crate::lock::keeper::Keeper::complete`] puts it in.
     pub held_ms: Option<u64>,
     /// From expiry to this late release in milliseconds, where a debt was paid.
     pub overrun_ms: Option<u64>,

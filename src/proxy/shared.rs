@@ -270,10 +270,11 @@ impl Shared {
     }
 
     /// The waits that ended with a grant, each with the place of that grant.
-    fn keep(&self, events: &[Witnessed]) -> Vec<(usize, Waited)> {
+    fn keep(&self, events: &mut [Witnessed]) -> Vec<(usize, Waited)> {
         let mut waits = Vec::new();
         let mut keeper = self.keeper();
-        for (index, Witnessed { event, bound }) in events.iter().enumerate() {
+        for (index, Witnessed { event, bound }) in events.iter_mut().enumerate() {
+            keeper.complete(event);
             if let Some(waited) = keeper.event(event, *bound) {
                 self.metrics.waited(waited.rule, waited.micros);
                 waits.push((index, waited));

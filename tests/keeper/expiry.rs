@@ -1,6 +1,6 @@
 //! Ends of leases that nobody announced: each is looked at, and counted once.
 
-use lockward::event::{ReleaseOutcome, Token, What};
+use lockward::event::{Release, ReleaseOutcome, Token, What};
 use lockward::lock::chore::Done;
 use lockward::lock::keeper::{Closing, Failed};
 use lockward::lock::owner::Bound;
@@ -90,6 +90,35 @@ fn a_release_that_arrives_behind_the_next_grant_ends_the_older_lease() {
     rig.run(1000);
     assert_eq!(rig.take(), ["1500 renew lock:a 3000", "1500 extended lock:a"]);
     assert_eq!(rig.keeper.len(), 1);
+}
+
+#[test]
+fn what_a_connection_held_itself_is_known_without_the_server() {
+    let mut rig = Rig::new(&[rule()]);
+    let asked = |rig: &Rig, number, outcome| {
+        let what = What::Release(Release {
+            outcome,
+            held_ms: None,
+            overrun_ms: None,
+        });
+        let mut event = rig.told("lock:a", "o", number, what);
+        rig.keeper.complete(&mut event);
+        let What::Release(release) = event.what else {
+            panic!("{event:?}")
+        };
+        release.held_ms
+    };
+    assert_eq!(asked(&rig, 1, ReleaseOutcome::Released), None, "no lease is known");
+    // The first was given up by a script that nobody understood.
+    rig.grant("lock:a", "o", 1, 60_000);
+    rig.now_ms = 300;
+    rig.grant("lock:a", "o", 1, 60_000);
+    rig.now_ms = 1000;
+    assert_eq!(asked(&rig, 1, ReleaseOutcome::Released), Some(700));
+    assert_eq!(asked(&rig, 2, ReleaseOutcome::Released), None, "another's");
+    assert_eq!(asked(&rig, 1, ReleaseOutcome::Pooled), None, "the server says it");
+    rig.release("lock:a", "o", 1, ReleaseOutcome::Released);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 0, "the youngest has ended");
 }
 
 #[test]

@@ -91,8 +91,9 @@ impl Rig {
         Time(self.now_ms * 1000)
     }
 
-    pub fn event(&mut self, key: &str, owner: &str, number: u64, bound: Bound, what: What) -> Option<Waited> {
-        let event = Event {
+    /// An event of this moment.
+    pub fn told(&self, key: &str, owner: &str, number: u64, what: What) -> Event {
+        Event {
             at: self.now(),
             database: 0,
             key: Bytes::copy_from_slice(key.as_bytes()),
@@ -100,7 +101,12 @@ impl Rig {
             owner: owner.into(),
             connection: connection(number),
             what,
-        };
+        }
+    }
+
+    pub fn event(&mut self, key: &str, owner: &str, number: u64, bound: Bound, what: What) -> Option<Waited> {
+        let mut event = self.told(key, owner, number, what);
+        self.keeper.complete(&mut event);
         self.keeper.event(&event, bound)
     }
 

@@ -1,12 +1,13 @@
 //! What the model says of a step, in the same words as what the server's answers are put into.
 
-use lockward::event::{Event, Operation, What};
+use lockward::event::{Event, Operation, ReleaseOutcome, What};
 use lockward::lock::chore::Done;
 use lockward::lock::idiom::Kind;
 use lockward::lock::model::{Caller, Expired, Lock, Model, NewExpiry, Outcome, Standing};
 
 use super::super::step::{Step, Ttl};
 use super::super::view::View;
+use super::super::world::UNTOLD;
 use super::{Asked, Came};
 
 /// The first word of something said, for the count of what was reached.
@@ -51,13 +52,10 @@ pub fn say(key: usize, event: &Event, came: &mut Came) {
         }
         What::Contended { .. } => "contended".to_owned(),
         What::Release(release) => {
-            came.numbers.extend(
-                release
-                    .held_ms
-                    .into_iter()
-                    .chain(release.overrun_ms)
-                    .map(|ms| ms as i64),
-            );
+            let held = release.held_ms.map(|ms| ms as i64);
+            let untold = held.is_none() && release.outcome == ReleaseOutcome::Released;
+            came.numbers.extend(held.or(untold.then_some(UNTOLD)));
+            came.numbers.extend(release.overrun_ms.map(|ms| ms as i64));
             release.outcome.word().to_owned()
         }
         What::Refused(refusal) => format!("refused {} {}", refusal.operation.word(), refusal.reason.word()),

@@ -320,7 +320,8 @@ impl World {
             return;
         }
         let client = line.client;
-        for witnessed in &events {
+        for mut witnessed in events {
+            self.proxies[proxy].keeper.complete(&mut witnessed.event);
             if let What::Granted(_) = witnessed.event.what {
                 let key = witnessed.event.key.to_vec();
                 *self.clients[client].grants_seen.entry(key).or_default() += 1;

@@ -179,7 +179,8 @@ fn masked(arg: &[u8], token: &str) -> String {
         .replace(OWNER, "<owner>");
     match text.split_once(token) {
         None => text,
-        Some((before, _)) if before.contains("<connection>") => format!("{before}<token> <owner>"),
+        // The makings of a record.
+        Some(("", behind)) => format!("<token>{behind}"),
         Some((before, _)) => format!("{before}<token> <connection> <owner>"),
     }
 }

@@ -75,11 +75,11 @@ fn a_dozen_commands() {
     let cases = [
         (
             "SET lock:a 1 NX",
-            format!("enforce acquire: acquire lock:a lockward:{{lock:a}} | <caller> SET lock:a 1 NX => {nil}"),
+            format!("enforce acquire: acquire lock:a lockward:{{lock:a}} |  <caller> SET lock:a 1 NX => {nil}"),
         ),
         (
             "setnx lock:a 1",
-            format!("enforce acquire: acquire lock:a lockward:{{lock:a}} | <caller> setnx lock:a 1 => {none}"),
+            format!("enforce acquire: acquire lock:a lockward:{{lock:a}} |  <caller> setnx lock:a 1 => {none}"),
         ),
         (
             "SET lock:a 1",
@@ -102,7 +102,7 @@ fn a_dozen_commands() {
         ),
         (
             "DEL b lock:a lock:a",
-            "enforce release: release lock:a lockward:{lock:a} lock:a lockward:{lock:a} b | DEL  <connection> 1  1<owner> 1<owner> => \
+            "enforce release: release lock:a lockward:{lock:a} lock:a lockward:{lock:a} b | DEL  <connection> 1  120000 1<owner> 1<owner> => \
              not counted in the number of keys removed (0 for this key alone)"
                 .to_owned(),
         ),
@@ -167,7 +167,7 @@ acquire of lock:a\xff under rule "lock:*", the first line that fits decides:
 to the server, in place of the command:
   script     acquire
   keys       lock:a\xff lockward:{lock:a\xff}
-  arguments  "1 120000 30000 3600000 <token> <connection> <owner>" SET lock:a\xff 1 NX EX 7200
+  arguments  "" "1 120000 30000 3600000 <token> <connection> <owner>" SET lock:a\xff 1 NX EX 7200
 "#;
     let (shown, bytes) = page.split_once("  bytes").expect("the bytes come last");
     assert_eq!(shown, expected);
@@ -201,7 +201,7 @@ fn no_token_is_shown_even_where_a_key_looks_like_one() {
     let explanation = explained("SET lock:00000000-0000-4000-8000-000000000000 1 NX");
     let json = serde_json::to_string(&explanation).expect("it is plain data");
     assert_eq!(json.matches("<token>").count(), 2, "{json}");
-    let caller = explanation.sent[0].arguments[0].clone();
+    let caller = explanation.sent[0].arguments[1].clone();
     assert_eq!(caller, "1 120000 30000 3600000 <token> <connection> <owner>");
 }
 

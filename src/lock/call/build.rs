@@ -144,12 +144,14 @@ fn acquire(call: &mut Call, request: &Request<'_>, context: &Context<'_>) {
     if let Some(grant) = shortest::grant(call, request, context) {
         call.ttl_ms = grant.ttl_ms;
         call.argv = vec![
-            grant.record,
+            grant.makings,
             Piece::Argument(grant.value),
             grant.ttl_ms.map_or(Piece::Word(""), |ttl| text(ttl.to_string())),
+            grant.owner,
         ];
         return;
     }
+    call.word("");
     call.caller(0, context);
     call.command(request);
 }
@@ -225,6 +227,9 @@ fn release(call: &mut Call, request: &Request<'_>, context: &Context<'_>) {
     call.plain_keys(request);
     call.argv.push(Piece::Argument(0));
     call.argv.push(shortest::first_lease(context));
+    let rule_of_first = call.subjects.first().and_then(|subject| rule(subject, context));
+    let window_ms = rule_of_first.map_or(0, |rule| rule.late_release_window_ms);
+    call.argv.push(text(window_ms.to_string()));
     for subject in &call.subjects {
         let allow = rule(subject, context).is_some_and(|rule| rule.unmanaged == Unmanaged::Allow);
         call.argv.push(text(format!("{}{}", u8::from(allow), subject.owner)));

@@ -49,6 +49,12 @@ fn plain(call: &Call, line: &[u8]) -> Option<What> {
                 overlap: false,
             })
         }),
+        // How long it was held, the keeper knows.
+        (Script::Release, b":1") => Some(What::Release(Release {
+            outcome: ReleaseOutcome::Released,
+            held_ms: None,
+            overrun_ms: None,
+        })),
         (Script::Extend, b":1") if ttl_ms.is_some() => Some(What::Extended { ttl_ms, reduced: false }),
         _ if !call.acquires => None,
         // Of a RESTORE: held.

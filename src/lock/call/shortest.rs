@@ -8,17 +8,13 @@ use super::{Call, Context, Piece, Request};
 
 /// The longest window that fits into the fifteen digits that the makings of a record have for it.
 const MOST_WINDOW_MS: u64 = 999_999_999_999_999;
-/// An owner token as it is printed.
-const TOKEN_LEN: usize = 36;
-/// The three digits that say where the owner stands.
-const PLACE_LEN: usize = 3;
-const MOST_PLACE: usize = 999;
 /// The longest TTL that is extended by in the shortest way: some thirty years.
 const MOST_TTL_MS: i64 = 1_000_000_000_000;
 
 /// What `acquire_first.lua` wants to know for a grant in the shortest way.
 pub(super) struct Grant {
-    pub(super) record: Piece,
+    pub(super) makings: Piece,
+    pub(super) owner: Piece,
     /// The argument that is the value.
     pub(super) value: usize,
     pub(super) ttl_ms: Option<u64>,
@@ -37,11 +33,10 @@ pub(super) fn grant(call: &Call, request: &Request<'_>, context: &Context<'_>) -
     if rule.fencing || !ttl_stays || window > MOST_WINDOW_MS {
         return None;
     }
-    let (token, connection, owner) = (subject.token.0, context.connection, &subject.owner);
-    let lease = format!("{window:015} {connection} 1 {} {window} ", ttl_ms.unwrap_or(0));
-    let place = TOKEN_LEN + PLACE_LEN + lease.len() + 1;
-    (place <= MOST_PLACE).then(|| Grant {
-        record: text(format!("{token}{place:03}{lease}{owner}")),
+    let (token, connection, ttl) = (subject.token.0, context.connection, ttl_ms.unwrap_or(0));
+    Some(Grant {
+        makings: text(format!("{token}{window:015} {connection} 1 {ttl} {window}")),
+        owner: text(subject.owner.to_string()),
         value,
         ttl_ms,
     })

@@ -7,6 +7,24 @@ use super::{Bound, Keeper, Waited};
 use crate::event::{Event, Grant, Operation, Release, ReleaseOutcome, RuleIndex, Time, What};
 
 impl Keeper {
+    /// Puts in how long a lease was held where the server did not say: a connection that gives up what it holds itself,
+    /// which can only be the youngest lease that it has on the lock. To be done before [`Keeper::event`].
+    pub fn complete(&self, event: &mut Event) {
+        if let What::Release(release) = &mut event.what
+            && release.outcome == ReleaseOutcome::Released
+            && release.held_ms.is_none()
+        {
+            let lock = (event.database, event.key.clone());
+            let own =
+                |lease: &Lease| lease.connection == event.connection && !matches!(lease.phase, Phase::Owed { .. });
+            let leases = self.book.on_lock(&lock).rev();
+            release.held_ms = leases
+                .map(|(_, lease)| lease)
+                .find(|lease| own(lease))
+                .map(|lease| lease.held_ms(event.at));
+        }
+    }
+
     /// Takes note of one event of a session. `bond` is that of the event's owner. A grant ends the wait of its owner.
     pub fn event(&mut self, event: &Event, bond: Bound) -> Option<Waited> {
         if is_by_asker(&event.what) {
