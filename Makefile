@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page reload screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ prometheus: build ## metrics, alert rules and dashboard, with promtool
 
 page: build ## the live page in a headless Chromium
 	tests/page/run.py --proxy $(RELEASE) --server $(REDIS)
+
+reload: build ## other rules, limits and log level for a running lockward, under load
+	tests/checks/reload.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/reload.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
 
 screenshots: build ## the pictures in docs/images, from the running program
 	scripts/screenshots --proxy $(RELEASE) --server $(REDIS)

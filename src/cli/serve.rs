@@ -1,4 +1,4 @@
-//! `lockward`: serves until it is told to stop. SIGTERM and SIGINT drain; a second one ends at once.
+//! `lockward`: serves until it is told to stop. SIGTERM and SIGINT drain; a second one ends at once. SIGHUP reloads.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Serve, complain, runtime, say};
-use crate::config::{Config, Loaded, Place};
-use crate::metrics::log;
-use crate::proxy::Proxy;
+use super::{Serve, Source, complain, runtime, say};
+use crate::config::{self, Config, Loaded, Place, Server};
+use crate::metrics::log::{self, LogHandle};
+use crate::proxy::{Proxy, Reloader, Reread};
 use crate::server::EmbeddedServer;
 
 /// How often we look whether the embedded server is still there.
@@ -17,7 +17,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     let Loaded { mut config, warnings } = serve.source.load()?;
-    let _log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
+    let log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -27,7 +27,8 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
         None
     };
     let runtime = runtime()?;
-    let outcome = runtime.block_on(serve_until_stopped(&config, server.as_mut()));
+    let reread = reread(&serve.source, server.is_some().then(|| config.upstream.server.clone()));
+    let outcome = runtime.block_on(serve_until_stopped(&config, server.as_mut(), (reread, log)));
     // Whatever still waits has nobody to wait for.
     runtime.shutdown_background();
     drop(server);
@@ -47,9 +48,26 @@ fn start_server(config: &mut Config) -> Result<EmbeddedServer, ExitCode> {
     Ok(server)
 }
 
-async fn serve_until_stopped(config: &Config, server: Option<&mut EmbeddedServer>) -> Result<ExitCode, ExitCode> {
+/// Reads the settings as at the start; `embedded` is the server of our own, whatever the file names.
+fn reread(source: &Source, embedded: Option<Server>) -> Box<Reread> {
+    let file = source.config.clone();
+    Box::new(move || {
+        let mut loaded = Config::load(file.as_deref(), config::variables())?;
+        if let Some(server) = &embedded {
+            loaded.config.upstream.server.clone_from(server);
+        }
+        Ok(loaded)
+    })
+}
+
+async fn serve_until_stopped(
+    config: &Config,
+    server: Option<&mut EmbeddedServer>,
+    (reread, log): (Box<Reread>, LogHandle),
+) -> Result<ExitCode, ExitCode> {
     let proxy = Proxy::bind(config).await.map_err(|error| failed(&error.to_string()))?;
-    let stopped = stop_signals()?;
+    proxy.rereads(reread, log, config);
+    let stopped = signals(proxy.reloader())?;
     tracing::info!(
         clients = %config.listen.place,
         admin = %config.admin.address,
@@ -91,8 +109,8 @@ async fn ended(server: &mut EmbeddedServer) {
 }
 
 /// Ready at the first SIGTERM or SIGINT; the second one ends the process at once, with the code that signals have in a
-/// shell. SIGHUP is none of them: it would drop every client of somebody who hoped for a reload.
-fn stop_signals() -> Result<impl Future<Output = ()>, ExitCode> {
+/// shell. SIGHUP reloads the configuration.
+fn signals(reloader: Reloader) -> Result<impl Future<Output = ()>, ExitCode> {
     let cannot = |error: std::io::Error| failed(&format!("cannot listen for signals: {error}"));
     let mut term = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
@@ -106,7 +124,9 @@ fn stop_signals() -> Result<impl Future<Output = ()>, ExitCode> {
                 _ = term.recv() => 143,
                 _ = interrupt.recv() => 130,
                 _ = hangup.recv() => {
-                    tracing::warn!("SIGHUP does nothing: this version reads its configuration only at the start");
+                    let reloader = reloader.clone();
+                    // It has told the log what came of it.
+                    let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
                     continue;
                 }
             };

@@ -111,12 +111,14 @@ pub(crate) fn mode_word(rule: &Rule) -> &'static str {
     word(&rule.mode, &MODES)
 }
 
-fn describe_rule(index: usize, rule: &Rule) -> String {
-    let patterns: Vec<String> = rule
-        .patterns
-        .iter()
-        .map(|pattern| pattern.escape_ascii().to_string())
-        .collect();
+/// The patterns of a rule, as they are written.
+pub(super) fn patterns(rule: &Rule) -> String {
+    let patterns = rule.patterns.iter().map(|pattern| pattern.escape_ascii().to_string());
+    patterns.collect::<Vec<String>>().join(" ")
+}
+
+/// What a rule does with its locks: a name and a value each.
+pub(super) fn rule_settings(rule: &Rule) -> [(&'static str, String); 12] {
     let time = |time: Option<u64>| time.map_or("off".to_owned(), duration::text);
     let after = |on: bool, label: &str, milliseconds: u64| match on {
         true => format!("{label} {}", duration::text(milliseconds)),
@@ -130,7 +132,7 @@ fn describe_rule(index: usize, rule: &Rule) -> String {
         DeniedWrite::Error => "error",
         DeniedWrite::Nil => "nil",
     };
-    let lines = [
+    [
         ("mode", mode_word(rule).to_owned()),
         ("owner", owner_words(rule)),
         ("unmanaged", unmanaged.to_owned()),
@@ -146,8 +148,12 @@ fn describe_rule(index: usize, rule: &Rule) -> String {
             after(rule.release_on_disconnect, "after", rule.disconnect_grace_ms),
         ),
         ("contention_shield", time(rule.contention_shield_ms)),
-    ];
-    let mut text = format!("{}. {}: {}\n", index + 1, rule.name.escape_debug(), patterns.join(" "));
+    ]
+}
+
+fn describe_rule(index: usize, rule: &Rule) -> String {
+    let lines = rule_settings(rule);
+    let mut text = format!("{}. {}: {}\n", index + 1, rule.name.escape_debug(), patterns(rule));
     // A rule that is off has no other settings that matter.
     let shown = if lines.first().is_some_and(|(_, mode)| mode == "off") {
         1

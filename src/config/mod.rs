@@ -10,6 +10,7 @@
 //! touch the settings in force.
 
 mod address;
+mod changes;
 pub mod check;
 mod conflicts;
 pub(crate) mod duration;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{HostPort, Place, Server};
+pub use changes::Changes;
 pub use check::describe;
 pub(crate) use duration::parse as parse_duration;
 pub use environment::variables;

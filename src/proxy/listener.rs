@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::shared::Shared;
 use super::stream::{Arrival, Stream};
 use super::workers::Workers;
-use crate::config::Place;
+use crate::config::{Listen, Place};
 use crate::resp::{encode, texts};
 
 /// How long to wait when the system has no file descriptor left.
@@ -29,12 +29,21 @@ pub(super) enum Listener {
 }
 
 /// Limits of the accepting side.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Limits {
     /// When the system looks for dead peers; `None`: never.
     pub keep_alive: Option<Duration>,
     /// More are turned away, as the server does it.
     pub max_connections: usize,
+}
+
+impl From<&Listen> for Limits {
+    fn from(listen: &Listen) -> Limits {
+        Limits {
+            keep_alive: listen.tcp_keepalive,
+            max_connections: listen.max_connections,
+        }
+    }
 }
 
 impl Listener {
@@ -85,15 +94,15 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Takes clients until a drain is asked for, then waits for those that are there.
-pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>, mut workers: Workers) {
+pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Workers) {
     let mut draining = shared.draining.clone();
     loop {
         tokio::select! {
             () = drain_begins(&mut draining) => break,
             accepted = listener.accept() => match accepted {
-                Ok(stream) if workers.clients() >= limits.max_connections => turn_away(&stream),
+                Ok(stream) if workers.clients() >= shared.limits.load().max_connections => turn_away(&stream),
                 Ok(stream) => {
-                    if let Some(idle) = limits.keep_alive
+                    if let Some(idle) = shared.limits.load().keep_alive
                         && let Err(error) = stream.keep_alive(idle)
                     {
                         tracing::debug!(%error, "no keep-alive for a client");

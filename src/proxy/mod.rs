@@ -9,6 +9,7 @@ mod listener;
 pub mod own;
 mod peer;
 mod pools;
+mod reload;
 mod scouting;
 mod shared;
 mod stream;
@@ -30,8 +31,11 @@ use tokio::time::timeout;
 use crate::admin;
 use crate::config::Config;
 use crate::lock::features::Features;
+use crate::metrics::log::LogHandle;
 use listener::Listener;
 use own::Handle;
+use reload::Reloading;
+pub use reload::{ReloadError, Reloader, Reread};
 use shared::Shared;
 use workers::Workers;
 
@@ -68,7 +72,6 @@ pub struct Proxy {
     shared: Arc<Shared>,
     listener: Listener,
     workers: Workers,
-    limits: listener::Limits,
     admin: TcpListener,
     admin_hosts: Vec<String>,
     token: String,
@@ -98,10 +101,6 @@ impl Proxy {
         let (drain, draining) = watch::channel(false);
         let shared = Arc::new(Shared::new(config, draining));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
-        let limits = listener::Limits {
-            keep_alive: config.listen.tcp_keepalive,
-            max_connections: config.listen.max_connections,
-        };
         let token = config
             .admin
             .token
@@ -114,7 +113,6 @@ impl Proxy {
             shared,
             listener,
             workers,
-            limits,
             admin,
             admin_hosts: hosts,
             token,
@@ -132,6 +130,18 @@ impl Proxy {
         self.admin.local_addr().ok().map(|address| address.port())
     }
 
+    /// Says where the settings are to be read when they are wanted anew, and where the log's level is changed. `config` are
+    /// those that are in force.
+    pub fn rereads(&self, reread: Box<Reread>, log: LogHandle, config: &Config) {
+        // Whoever was first keeps it.
+        let _ = self.shared.reloading.set(Reloading::new(reread, log, config.clone()));
+    }
+
+    /// What makes it read its settings anew.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::clone(&self.shared))
+    }
+
     /// What the admin side can see and do, for those who serve it otherwise, too.
     pub fn backend(&self) -> Arc<dyn admin::Backend> {
         Arc::clone(&self.backend)
@@ -144,7 +154,6 @@ impl Proxy {
             shared,
             listener,
             workers,
-            limits,
             admin,
             admin_hosts,
             token,
@@ -161,7 +170,7 @@ impl Proxy {
             let _ = ended.await;
         };
         let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
-        let mut clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared), workers));
+        let mut clients = tokio::spawn(listener::run(listener, Arc::clone(&shared), workers));
         stop.await;
         tracing::info!(
             clients = shared.clients.len(),

@@ -2,7 +2,7 @@
 //! those who show and keep them; decides nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
@@ -11,7 +11,9 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::clients::Clients;
+use super::listener::Limits as Accepting;
 use super::own::Handle;
+use super::reload::Reloading;
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
 use crate::command::{self, CommandId};
@@ -43,6 +45,10 @@ pub(super) struct Shared {
     pub upstream: Place,
     /// Whether clients share connections to it where they can.
     pub shares: bool,
+    /// Limits of the accepting side.
+    pub limits: ArcSwap<Accepting>,
+    /// Where other settings come from, if there can be any.
+    pub reloading: OnceLock<Reloading>,
     /// How long a connect may take.
     pub connect_timeout: Duration,
     /// Becomes true when no new work is taken.
@@ -88,6 +94,8 @@ impl Shared {
             runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
+            limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
+            reloading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),

@@ -13,9 +13,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{broadcast, watch};
 
+use super::reload::Reloader;
 use super::shared::Shared;
 use super::telling::Untold;
-use crate::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
+use crate::admin::api::{
+    Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+};
 use crate::admin::{Answer, Backend, RecordsError};
 use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
 use crate::lock::chore::{Chore, Done, Seen, Task};
@@ -117,13 +120,22 @@ impl Backend for Admin {
         })
     }
 
+    fn reload(&self) -> Result<Reloaded, String> {
+        let reloader = Reloader(Arc::clone(&self.shared));
+        let changes = reloader.reload().map_err(|error| error.to_string())?;
+        Ok(Reloaded {
+            applied: changes.applied,
+            needs_restart: changes.needs_restart.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
     fn rules(&self) -> Vec<RuleView> {
         rules::views(&self.shared)
     }
 
     fn has_rule(&self, name: &str) -> bool {
         let policy = self.shared.policy.load();
-        policy.rules.list().iter().any(|rule| *rule.name == *name)
+        policy.rules.iter().any(|(_, rule)| *rule.name == *name)
     }
 
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {
