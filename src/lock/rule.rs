@@ -116,8 +116,8 @@ impl Rule {
     }
 }
 
-/// The rules of one configuration in their order, compiled. A rule keeps its place as long as the process lives, by its name:
-/// so what is under way when other rules come into force still means what it meant.
+/// The rules of one configuration in their order, compiled. A rule keeps its place as long as the process lives, by its
+/// name: so what is under way when other rules come into force still means what it meant.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// By place, with those that were in force once.

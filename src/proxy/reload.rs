@@ -64,8 +64,8 @@ impl Reloading {
 pub struct Reloader(pub(super) Arc<Shared>);
 
 impl Reloader {
-    /// Reads the settings anew and puts them into force, or changes nothing. Says in the log what has changed, what waits for
-    /// a restart, or what is wrong. Blocks as long as reading a file does.
+    /// Reads the settings anew and puts them into force, or changes nothing. Says in the log what has changed, what waits
+    /// for a restart, or what is wrong. Blocks as long as reading a file does.
     ///
     /// # Errors
     /// What is wrong with the new settings.

@@ -179,8 +179,8 @@ impl Keeper {
         }
     }
 
-    /// Takes a new configuration. Rules keep their leases by name; leases of a rule that is gone or off are not followed any
-    /// more. A lease keeps its owner, and the TTL it has.
+    /// Takes a new configuration. Rules keep their leases by name; leases of a rule that is gone or off are not followed
+    /// any more. A lease keeps its owner, and the TTL it has.
     pub fn reload(&mut self, at: Time, rules: &[Rule]) {
         let old = std::mem::replace(&mut self.rules, rules.iter().map(Settings::from).collect());
         let place = |rule: RuleIndex| {
