@@ -1,6 +1,8 @@
 //! What differs between the settings in force and newly read ones: what comes into force at once, in words for the log, and
 //! what waits for a restart. Shows no secret; puts nothing into force.
 
+use std::time::Duration;
+
 use super::check::{patterns, rule_settings};
 use super::{Config, duration};
 use crate::lock::rule::Rule;
@@ -27,6 +29,9 @@ impl Config {
         config.log.level = new.log.level;
         config.listen.max_connections = new.listen.max_connections;
         config.listen.tcp_keepalive = new.listen.tcp_keepalive;
+        config.listen.max_connections_per_address = new.listen.max_connections_per_address;
+        config.listen.idle_timeout = new.listen.idle_timeout;
+        config.upstream.reconnect_rate = new.upstream.reconnect_rate;
         (config, changes)
     }
 
@@ -37,15 +42,9 @@ impl Config {
                 lines.push(format!("{name}: {old} -> {new}"));
             }
         };
-        let keepalive = |config: &Config| match config.listen.tcp_keepalive {
-            Some(time) => duration::text(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-            None => "off".to_owned(),
-        };
-        let most = |config: &Config| config.listen.max_connections.to_string();
-        let level = |config: &Config| config.log.level.word().to_owned();
-        compare("listen.max_connections", most(self), most(new));
-        compare("listen.tcp_keepalive", keepalive(self), keepalive(new));
-        compare("log.level", level(self), level(new));
+        for ((name, old), (_, new)) in limits(self).into_iter().zip(limits(new)) {
+            compare(name, old, new);
+        }
         rules(&self.rules, &new.rules, &mut lines);
         lines
     }
@@ -69,6 +68,29 @@ impl Config {
         let changed = compared.into_iter().filter(|(_, changed)| *changed);
         changed.map(|(name, _)| name).collect()
     }
+}
+
+/// What is no rule and comes into force at once.
+fn limits(config: &Config) -> [(&'static str, String); 6] {
+    let time = |time: Option<Duration>| match time {
+        Some(time) => duration::text(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        None => "off".to_owned(),
+    };
+    let Config {
+        listen, upstream, log, ..
+    } = config;
+    let each = listen.max_connections_per_address;
+    [
+        ("listen.max_connections", listen.max_connections.to_string()),
+        (
+            "listen.max_connections_per_address",
+            each.map_or("off".to_owned(), |most| most.to_string()),
+        ),
+        ("listen.idle_timeout", time(listen.idle_timeout)),
+        ("listen.tcp_keepalive", time(listen.tcp_keepalive)),
+        ("upstream.reconnect_rate", upstream.reconnect_rate.to_string()),
+        ("log.level", log.level.word().to_owned()),
+    ]
 }
 
 /// The rules that came, went, or say something else, by name.

@@ -34,17 +34,27 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name:<10}{value}");
     };
+    let each = listen
+        .max_connections_per_address
+        .map_or(String::new(), |most| format!(", {most} from one address"));
+    let idle = listen.idle_timeout.map_or(String::new(), |time| {
+        format!(", closed when idle for {}", duration::text(milliseconds(time)))
+    });
     line(
         "listen",
         format!(
-            "{}, at most {} connections, keepalive {keepalive}",
+            "{}, at most {} connections{each}{idle}, keepalive {keepalive}",
             listen.place, listen.max_connections
         ),
     );
+    let pace = match upstream.reconnect_rate {
+        0 => String::new(),
+        rate => format!(", reconnects at {rate} a second"),
+    };
     line(
         "upstream",
         format!(
-            "{}, {}, connect timeout {timeout}",
+            "{}, {}, connect timeout {timeout}{pace}",
             server(&upstream.server),
             upstream.mode.word()
         ),

@@ -7,6 +7,7 @@ mod clients;
 mod keeping;
 mod listener;
 pub mod own;
+mod pace;
 mod peer;
 mod pools;
 mod reload;
@@ -243,6 +244,10 @@ async fn follow_server(shared: Arc<Shared>) {
             }
             (seen.up, features(&seen))
         };
+        // Those who lost their connections are about to come back.
+        if up != was_up {
+            shared.pace.trouble(shared.now());
+        }
         shared.metrics.upstream_up(up);
         if up && !was_up {
             shared.keeper().reconnected(shared.now());

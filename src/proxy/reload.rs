@@ -112,6 +112,7 @@ fn put_in_force(shared: &Shared, config: &Config) -> Result<(), ReloadError> {
     shared.log.set_rules(&names);
     shared.keeper().reload(shared.now(), rules);
     shared.telling.chronicle().reload(rules);
+    shared.pace.set(config.upstream.reconnect_rate);
     shared.limits.store(Arc::new(Limits::from(&config.listen)));
     // The server may be found able to do more meanwhile, which makes a new policy too.
     shared.policy.rcu(|old| match old.with_rules(config.rules.clone()) {

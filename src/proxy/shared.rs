@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::clients::Clients;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
+use super::pace::Pace;
 use super::reload::Reloading;
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub upstream: Place,
     /// Whether clients share connections to it where they can.
     pub shares: bool,
+    /// How fast connections to the server are opened.
+    pub pace: Pace,
     /// Limits of the accepting side.
     pub limits: ArcSwap<Accepting>,
     /// Where other settings come from, if there can be any.
@@ -94,6 +97,7 @@ impl Shared {
             runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
+            pace: Pace::new(config.upstream.reconnect_rate),
             limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
             reloading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,
