@@ -1,5 +1,5 @@
-//! How fast connections to the server are opened while it is in trouble and shortly after: so that thousands of clients that
-//! come back at once do not knock at once. While all is well nobody waits.
+//! How fast connections to the server are opened while it is in trouble and shortly after: so that thousands of clients
+//! that come back at once do not knock at once. While all is well nobody waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -22,12 +22,12 @@ use crate::config::{Config, Place, UpstreamMode};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::chronicle::{self, Chronicle};
-use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
+use crate::lock::keeper::{Closing, Keeper, Limits, Waited};
 use crate::lock::observe::{Doubt, Observation, Observatory};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
-use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableDropped, TableSummary};
+use crate::metrics::{Direction, Metrics, Side};
 use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
@@ -368,23 +368,6 @@ impl Shared {
         }
         self.telling.tell(events);
     }
-
-    /// The gauges of the lock table, and what was left out of it.
-    pub(super) fn table(&self) -> TableSummary {
-        let (summary, dropped) = {
-            let keeper = self.keeper();
-            (keeper.summary(self.now()), keeper.dropped())
-        };
-        TableSummary {
-            rules: summary.iter().map(rule_summary).collect(),
-            dropped: TableDropped {
-                leases: dropped.leases,
-                watches: dropped.watches,
-                marks: dropped.marks,
-                waiters: dropped.waiters,
-            },
-        }
-    }
 }
 
 /// The names of the commands, by their numbers.
@@ -392,13 +375,4 @@ fn commands() -> Vec<&'static str> {
     (0..command::count())
         .map(|id| command::name(CommandId(id as u16)))
         .collect()
-}
-
-fn rule_summary(summary: &Summary) -> RuleSummary {
-    RuleSummary {
-        held: summary.held as u64,
-        waiters: summary.waiters as u64,
-        without_ttl: summary.without_ttl as u64,
-        oldest_age_seconds: summary.oldest_age_micros as f64 / 1e6,
-    }
 }

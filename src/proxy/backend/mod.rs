@@ -1,6 +1,7 @@
 //! What the admin side can see and do, on lockward's own connection. Serves no HTTP itself.
 
 mod events;
+mod gauges;
 mod history;
 mod locks;
 mod records;
@@ -57,7 +58,7 @@ impl Backend for Admin {
     }
 
     fn metrics_text(&self) -> String {
-        self.shared.metrics.render(&self.shared.table())
+        self.shared.metrics.render(&gauges::all(&self.shared))
     }
 
     fn rule_of(&self, key: &[u8]) -> Option<Arc<str>> {
