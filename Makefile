@@ -8,7 +8,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page reload storms screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page reload storms conditions screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ reload: build ## other rules, limits and log level for a running lockward, under
 storms: build ## limits on clients, no descriptor left, 2,000 clients that come back after a restart of the server
 	tests/checks/storms.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/storms.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+conditions: build ## a server that is restarted empty, loads, is a replica, is full
+	tests/checks/conditions.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/conditions.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
 
 screenshots: build ## the pictures in docs/images, from the running program
 	scripts/screenshots --proxy $(RELEASE) --server $(REDIS)

@@ -4,6 +4,7 @@
 mod backend;
 mod client;
 mod clients;
+mod condition;
 mod keeping;
 mod listener;
 pub mod own;
@@ -163,6 +164,7 @@ impl Proxy {
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
         let following = tokio::spawn(follow_server(Arc::clone(&shared)));
+        let asking = tokio::spawn(condition::run(Arc::clone(&shared)));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
         let telling = tokio::spawn(telling::run(Arc::clone(&shared)));
         // The admin side answers until the last client is gone: a drain is not the end of life.
@@ -190,6 +192,7 @@ impl Proxy {
         drop(over);
         let _ = admin.await;
         following.abort();
+        asking.abort();
         keeping.abort();
         telling.abort();
     }

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::clients::Clients;
+use super::condition::Condition;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
 use super::pace::Pace;
@@ -46,6 +47,8 @@ pub(super) struct Shared {
     pub upstream: Place,
     /// Whether clients share connections to it where they can.
     pub shares: bool,
+    /// How the server was when it was last asked.
+    pub condition: watch::Sender<Condition>,
     /// How fast connections to the server are opened.
     pub pace: Pace,
     /// Limits of the accepting side.
@@ -97,6 +100,7 @@ impl Shared {
             runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
+            condition: watch::Sender::default(),
             pace: Pace::new(config.upstream.reconnect_rate),
             limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
             reloading: OnceLock::new(),

@@ -39,9 +39,9 @@ class Check:
     def until(self, what, ask, wanted):
         """Whether `ask` comes to say `wanted`."""
         deadline = time.monotonic() + LIMIT
-        while ask() != wanted and time.monotonic() < deadline:
+        while (found := ask()) != wanted and time.monotonic() < deadline:
             time.sleep(0.02)
-        self(what, ask(), wanted)
+        self(what, found, wanted)
 
 
 class Narrow(Proxy):

@@ -51,6 +51,9 @@ impl Backend for Admin {
         let state = self.shared.own.state();
         let state = state.borrow();
         match (&state.error, state.up) {
+            (_, true) if self.shared.condition.borrow().replica => {
+                Err("the server is a replica and refuses writes".to_owned())
+            }
             (_, true) => Ok(()),
             (Some(error), false) => Err(error.clone()),
             (None, false) => Err("the server has not answered yet".to_owned()),
