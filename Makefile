@@ -3,12 +3,14 @@
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release/lockward
 JOBS ?= 4
 SEEDS ?= 1000
+MINUTES ?= 30
+MODE ?= dedicated
 # Which Redis and Valkey the tests use; scripts/get-server finds or fetches one when a target needs it.
 REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page reload storms conditions screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page reload storms conditions soak screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +82,9 @@ storms: build ## limits on clients, no descriptor left, 2,000 clients that come 
 conditions: build ## a server that is restarted empty, loads, is a replica, is full
 	tests/checks/conditions.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/conditions.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+soak: build ## half an hour of mixed traffic on 5,000 connections: memory and descriptors stay flat (MINUTES=N, MODE=shared)
+	tests/checks/soak.py --verbose --minutes $(MINUTES) --mode $(MODE) --proxy $(RELEASE) --server $(REDIS)
 
 screenshots: build ## the pictures in docs/images, from the running program
 	scripts/screenshots --proxy $(RELEASE) --server $(REDIS)

@@ -20,7 +20,8 @@ pub(super) struct Condition {
     pub run_id: String,
     /// It copies another server, and refuses writes (`READONLY`).
     pub replica: bool,
-    /// Its memory is used up and it evicts nothing: it refuses what needs more (`OOM`), acquires among it. Releases need none.
+    /// Its memory is used up and it evicts nothing: it refuses what needs more (`OOM`), acquires among it. Releases need
+    /// none.
     pub full: bool,
 }
 
