@@ -6,17 +6,25 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::systemd::Manager;
 use super::{Serve, complain, runtime, say};
 use crate::config::{Config, Loaded, Place};
 use crate::metrics::log;
 use crate::proxy::Proxy;
+use crate::proxy::activation::Handed;
+use crate::proxy::pulse::Pulse;
 use crate::server::EmbeddedServer;
 
 /// How often we look whether the embedded server is still there.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
+    // Before there are threads.
+    let handed = Handed::take().map_err(|error| failed(&error.to_string()))?;
     let Loaded { mut config, warnings } = serve.source.load()?;
+    if let Some(admin) = handed.admin() {
+        config.admin.address = admin;
+    }
     let _log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
     for warning in &warnings {
         tracing::warn!("{warning}");
@@ -27,7 +35,7 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
         None
     };
     let runtime = runtime()?;
-    let outcome = runtime.block_on(serve_until_stopped(&config, server.as_mut()));
+    let outcome = runtime.block_on(serve_until_stopped(&config, handed, server.as_mut()));
     // Whatever still waits has nobody to wait for.
     runtime.shutdown_background();
     drop(server);
@@ -47,11 +55,20 @@ fn start_server(config: &mut Config) -> Result<EmbeddedServer, ExitCode> {
     Ok(server)
 }
 
-async fn serve_until_stopped(config: &Config, server: Option<&mut EmbeddedServer>) -> Result<ExitCode, ExitCode> {
-    let proxy = Proxy::bind(config).await.map_err(|error| failed(&error.to_string()))?;
-    let stopped = stop_signals()?;
+async fn serve_until_stopped(
+    config: &Config,
+    handed: Handed,
+    server: Option<&mut EmbeddedServer>,
+) -> Result<ExitCode, ExitCode> {
+    // What was handed over is not ours to remove at the end.
+    let place = handed.clients();
+    let proxy = Proxy::take_over(config, handed)
+        .await
+        .map_err(|error| failed(&error.to_string()))?;
+    let clients = place.as_ref().unwrap_or(&config.listen.place);
+    let stopped = announced(format!("serves clients on {clients}"), proxy.pulse(), stop_signals()?);
     tracing::info!(
-        clients = %config.listen.place,
+        %clients,
         admin = %config.admin.address,
         server = %config.upstream.server.place,
         "lockward {} listens",
@@ -71,7 +88,9 @@ async fn serve_until_stopped(config: &Config, server: Option<&mut EmbeddedServer
             proxy.serve(config, stop).await;
         }
     }
-    if let Place::Unix(path) = &config.listen.place {
+    if place.is_none()
+        && let Place::Unix(path) = &config.listen.place
+    {
         // Left behind it would only look like somebody who listens.
         let _ = std::fs::remove_file(path);
     }
@@ -81,6 +100,18 @@ async fn serve_until_stopped(config: &Config, server: Option<&mut EmbeddedServer
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `stopped`, with the service manager told when it begins to be waited for (by then the proxy serves), as long as that
+/// lasts, and when it is over.
+async fn announced(status: String, pulse: Pulse, stopped: impl Future<Output = ()>) {
+    let manager = Manager::find();
+    manager.ready(&status);
+    let feeding = manager.keep_alive(pulse);
+    stopped.await;
+    manager.stopping("draining");
+    // The drain is bounded, and so is what the service manager waits for it.
+    drop(feeding);
 }
 
 /// Waits until the embedded server has ended by itself.

@@ -10,6 +10,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
+use super::pulse::{Beat, Pulse};
 use super::shared::Shared;
 use super::stream::Arrival;
 use super::worker;
@@ -46,6 +47,7 @@ impl Drop for Seat {
 pub(super) struct Workers {
     inboxes: Vec<UnboundedSender<Newcomer>>,
     next: usize,
+    pulse: Pulse,
     seats: Arc<Seats>,
 }
 
@@ -56,20 +58,23 @@ impl Workers {
     /// What the system says.
     pub(super) fn start(shared: &Arc<Shared>, count: usize) -> io::Result<Workers> {
         let mut inboxes = Vec::new();
+        let mut pulse = Pulse::default();
         for number in 0..count.max(1) {
             let (inbox, newcomers) = mpsc::unbounded_channel();
             let shared = Arc::clone(shared);
+            let beat = pulse.thread();
             // A runtime belongs to the thread that makes it, which says here whether it could.
             let (said, started) = std::sync::mpsc::channel();
             thread::Builder::new()
                 .name(format!("lockward-{number}"))
-                .spawn(move || serve(shared, newcomers, &said))?;
+                .spawn(move || serve(shared, newcomers, beat, &said))?;
             started.recv().map_err(io::Error::other)??;
             inboxes.push(inbox);
         }
         Ok(Workers {
             inboxes,
             next: 0,
+            pulse,
             seats: Arc::default(),
         })
     }
@@ -77,6 +82,11 @@ impl Workers {
     /// How many clients there are.
     pub(super) fn clients(&self) -> usize {
         self.seats.taken.load(Ordering::Acquire)
+    }
+
+    /// By which to ask whether they still turn.
+    pub(super) fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// Gives a client to the next thread.
@@ -102,7 +112,12 @@ impl Workers {
     }
 }
 
-fn serve(shared: Arc<Shared>, newcomers: UnboundedReceiver<Newcomer>, said: &std::sync::mpsc::Sender<io::Result<()>>) {
+fn serve(
+    shared: Arc<Shared>,
+    newcomers: UnboundedReceiver<Newcomer>,
+    beat: Beat,
+    said: &std::sync::mpsc::Sender<io::Result<()>>,
+) {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default());
@@ -110,7 +125,12 @@ fn serve(shared: Arc<Shared>, newcomers: UnboundedReceiver<Newcomer>, said: &std
         Ok(runtime) => {
             // Nobody listens any more only if the start was given up.
             let _ = said.send(Ok(()));
-            runtime.block_on(worker::run(shared, newcomers));
+            runtime.block_on(async {
+                tokio::select! {
+                    () = worker::run(shared, newcomers) => {}
+                    () = beat.answer() => {}
+                }
+            });
         }
         Err(error) => drop(said.send(Err(error))),
     }
