@@ -17,6 +17,8 @@ mount -t overlay -o "lowerdir=/,upperdir=$space/upper,workdir=$space/work" overl
 # What this machine would mount or start is not for that one; nor does it forbid to start services.
 : >"$root/etc/fstab"
 rm -f "$root/etc/crypttab" "$root/usr/sbin/policy-rc.d"
+# man-db's own switch for reading every page at each installation.
+rm -f "$root/var/lib/man-db/auto-update"
 
 mount -t proc proc "$root/proc"
 mount --bind "$root/proc/sys" "$root/proc/sys"

@@ -82,7 +82,7 @@ class Given:
     def package(self):
         """The Debian package, made of the program under test."""
         return self.once("package", lambda: self.run(
-            self.path("scripts", "deb"), "--program", self.program, "--out", self.folder).strip())
+            self.path("scripts", "deb"), "--program", self.program, "--out", self.folder, "--level", "0").strip())
 
 
 def checks():
