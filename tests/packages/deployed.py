@@ -4,6 +4,7 @@ image is built and no cluster is asked.
 import json
 import os
 import re
+import shutil
 import tomllib
 
 from run import Wrong
@@ -28,14 +29,11 @@ def manifests(given):
 
 
 def dockerfile_is_clean(given):
-    """hadolint, with every rule; and what the build needs is not left out of its context."""
+    """hadolint, with every rule; and what the build reads is in its context."""
     path = given.path("deploy", "docker", "Dockerfile")
     given.run(os.path.join(given.libraries, "bin", "hadolint"), "--failure-threshold", "style", path)
     text = given.read("deploy", "docker", "Dockerfile")
-    ignored = {line for line in given.read(".dockerignore").splitlines() if line and not line.startswith("#")}
-    needed = ["src", "benches", "Cargo.toml", "Cargo.lock", "config.toml", "deploy"]
-    if ignored & set(needed):
-        raise Wrong("the build's context lacks %s" % sorted(ignored & set(needed)))
+    context(given)
     # All stages but the last may have a shell; no base is without a tag.
     bases = re.findall(r"^FROM (\S+)", text, re.M)
     if not all(re.search(r":[\w.-]+$", base) and not base.endswith(":latest") for base in bases):
@@ -45,6 +43,26 @@ def dockerfile_is_clean(given):
     health = json.loads(re.search(r"CMD (\[.*\"health\".*\])", text).group(1))
     given.lockward(health[1], "--help")
     return "%d stages" % len(bases)
+
+
+def context(given):
+    """Lays out what docker would be sent, and looks in there for all that cargo and the compiler will read."""
+    ignored = [line for line in given.read(".dockerignore").splitlines() if line and not line.startswith("#")]
+    if not all(re.fullmatch(r"(\*\*/)?[\w./-]+", line) for line in ignored):
+        raise Wrong(".dockerignore has patterns that this test does not know: %r" % ignored)
+    tops = {line for line in ignored if "/" not in line}
+    sent = os.path.join(given.folder, "context")
+    shutil.copytree(given.path(), sent, symlinks=True,
+                    ignore=lambda folder, names: tops & set(names) if os.path.samefile(folder, given.path()) else ())
+    given.run("cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version", "1", cwd=sent)
+    for folder, _, names in os.walk(os.path.join(sent, "src")):
+        for name in names:
+            if name.endswith(".rs"):
+                with open(os.path.join(folder, name)) as file:
+                    read = re.findall(r'include_(?:str|bytes)!\("([^"]+)"\)', file.read())
+                absent = [path for path in read if not os.path.exists(os.path.join(folder, path))]
+                if absent:
+                    raise Wrong("the image's context lacks %s, which %s reads" % (", ".join(absent), name))
 
 
 def manifests_are_what_kubernetes_takes(given):

@@ -178,7 +178,7 @@ def locks(machine):
     """Locks through the service, with rules and secrets from /etc/default/lockward."""
     machine.serve()
     machine.write("/etc/default/lockward", "LOCKWARD_LOCKS__0__MODE=enforce\nLOCKWARD_LOCKS__0__OWNER=process\n"
-                  "LOCKWARD_ADMIN__TOKEN=%s\n" % machine.token)
+                  "LOCKWARD_UPSTREAM__URL=redis://localhost:6379\nLOCKWARD_ADMIN__TOKEN=%s\n" % machine.token)
     machine.run("systemctl", "restart", "lockward")
     machine.run("lockward", "health")
     machine.says("6380", "SET lock:a 1 NX EX 60", "OK")
