@@ -10,7 +10,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus page reload storms conditions soak screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload storms conditions soak screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,15 @@ leaks: build ## no token, password or value in anything that lockward shows
 
 prometheus: build ## metrics, alert rules and dashboard, with promtool
 	tests/prometheus/run.py --proxy $(RELEASE) --server $(REDIS) --promtool $$(scripts/get-tool promtool)
+
+packages: build ## units, man pages, completions, schema, Debian package, image, manifests: each shown to its validator, and installed
+	tests/packages/run.py --proxy $(RELEASE) --server $(REDIS)
+
+deb: build ## the Debian package, in target/debian
+	scripts/deb
+
+kubernetes-rules: ## the PrometheusRule anew, out of deploy/prometheus/alerts.yml
+	scripts/kubernetes-rules > deploy/kubernetes/monitoring/rules.yaml
 
 page: build ## the live page in a headless Chromium
 	tests/page/run.py --proxy $(RELEASE) --server $(REDIS)

@@ -1,10 +1,13 @@
-//! The command line: serve, check, demo, explain, and what asks a running lockward (locks, tap, top, suggest, release).
+//! The command line: serve, check, demo, explain, what asks a running lockward (locks, tap, top, suggest, release, health),
+//! and what packages are made of (completions, man).
 //! Reads arguments and configuration, prints, and calls the parts that do the work.
 
 mod check;
 pub mod demo;
 mod explain;
+mod health;
 mod locks;
+mod manual;
 mod output;
 mod release;
 mod rows;
@@ -13,6 +16,7 @@ mod showcase;
 mod shown;
 mod signals;
 mod suggest;
+mod systemd;
 mod table;
 mod tap;
 mod target;
@@ -78,6 +82,12 @@ enum Command {
     Suggest(suggest::Suggest),
     /// Release a lock by force, through the admin address of a running lockward.
     Release(release::Release),
+    /// Ask a running lockward whether it is ready to take clients; the exit code says it.
+    Health(health::Health),
+    /// Print the completions of a shell.
+    Completions(manual::Completions),
+    /// Print a man page.
+    Man(manual::Manual),
 }
 
 impl Source {
@@ -103,6 +113,9 @@ pub fn main() -> ExitCode {
         Some(Command::Tap(tap)) => tap.run(),
         Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Release(release)) => release.run(),
+        Some(Command::Health(health)) => health.run(),
+        Some(Command::Completions(completions)) => completions.run(),
+        Some(Command::Man(manual)) => manual.run(),
     };
     result.unwrap_or_else(|code| code)
 }

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::systemd::Manager;
 use super::{Serve, Source, complain, runtime, say};
-use crate::config::{self, Config, Loaded, Place, Server};
+use crate::config::{self, Config, Loaded, Place};
 use crate::metrics::log::{self, LogHandle};
+use crate::proxy::activation::Handed;
+use crate::proxy::pulse::Pulse;
 use crate::proxy::{Proxy, Reloader, Reread};
 use crate::server::EmbeddedServer;
 
@@ -16,7 +19,12 @@ use crate::server::EmbeddedServer;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
+    // Before there are threads.
+    let handed = Handed::take().map_err(|error| failed(&error.to_string()))?;
     let Loaded { mut config, warnings } = serve.source.load()?;
+    if let Some(admin) = handed.admin() {
+        config.admin.address = admin;
+    }
     let log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
     for warning in &warnings {
         tracing::warn!("{warning}");
@@ -27,8 +35,8 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
         None
     };
     let runtime = runtime()?;
-    let reread = reread(&serve.source, server.is_some().then(|| config.upstream.server.clone()));
-    let outcome = runtime.block_on(serve_until_stopped(&config, server.as_mut(), (reread, log)));
+    let reread = reread(&serve.source, &config, server.is_some(), handed.admin().is_some());
+    let outcome = runtime.block_on(serve_until_stopped(&config, handed, server.as_mut(), (reread, log)));
     // Whatever still waits has nobody to wait for.
     runtime.shutdown_background();
     drop(server);
@@ -48,13 +56,18 @@ fn start_server(config: &mut Config) -> Result<EmbeddedServer, ExitCode> {
     Ok(server)
 }
 
-/// Reads the settings as at the start; `embedded` is the server of our own, whatever the file names.
-fn reread(source: &Source, embedded: Option<Server>) -> Box<Reread> {
+/// Reads the settings as at the start: what was not taken from the file then, is not now.
+fn reread(source: &Source, config: &Config, own_server: bool, admin_handed: bool) -> Box<Reread> {
     let file = source.config.clone();
+    let server = own_server.then(|| config.upstream.server.clone());
+    let admin = admin_handed.then(|| config.admin.address.clone());
     Box::new(move || {
         let mut loaded = Config::load(file.as_deref(), config::variables())?;
-        if let Some(server) = &embedded {
+        if let Some(server) = &server {
             loaded.config.upstream.server.clone_from(server);
+        }
+        if let Some(admin) = &admin {
+            loaded.config.admin.address.clone_from(admin);
         }
         Ok(loaded)
     })
@@ -62,14 +75,21 @@ fn reread(source: &Source, embedded: Option<Server>) -> Box<Reread> {
 
 async fn serve_until_stopped(
     config: &Config,
+    handed: Handed,
     server: Option<&mut EmbeddedServer>,
     (reread, log): (Box<Reread>, LogHandle),
 ) -> Result<ExitCode, ExitCode> {
-    let proxy = Proxy::bind(config).await.map_err(|error| failed(&error.to_string()))?;
+    // What was handed over is not ours to remove at the end.
+    let place = handed.clients();
+    let proxy = Proxy::take_over(config, handed)
+        .await
+        .map_err(|error| failed(&error.to_string()))?;
     proxy.rereads(reread, log, config);
+    let clients = place.as_ref().unwrap_or(&config.listen.place);
     let stopped = signals(proxy.reloader())?;
+    let stopped = announced(format!("serves clients on {clients}"), proxy.pulse(), stopped);
     tracing::info!(
-        clients = %config.listen.place,
+        %clients,
         admin = %config.admin.address,
         server = %config.upstream.server.place,
         "lockward {} listens",
@@ -89,7 +109,9 @@ async fn serve_until_stopped(
             proxy.serve(config, stop).await;
         }
     }
-    if let Place::Unix(path) = &config.listen.place {
+    if place.is_none()
+        && let Place::Unix(path) = &config.listen.place
+    {
         // Left behind it would only look like somebody who listens.
         let _ = std::fs::remove_file(path);
     }
@@ -99,6 +121,18 @@ async fn serve_until_stopped(
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `stopped`, with the service manager told when it begins to be waited for (by then the proxy serves), as long as that
+/// lasts, and when it is over.
+async fn announced(status: String, pulse: Pulse, stopped: impl Future<Output = ()>) {
+    let manager = Manager::find();
+    manager.ready(&status);
+    let feeding = manager.keep_alive(pulse);
+    stopped.await;
+    manager.stopping("draining");
+    // The drain is bounded, and so is what the service manager waits for it.
+    drop(feeding);
 }
 
 /// Waits until the embedded server has ended by itself.

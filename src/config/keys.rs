@@ -125,6 +125,34 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_has_every_key_and_no_other() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../deploy/config.schema.json")).expect("JSON");
+        let sorted = |keys: &[&str]| {
+            let mut keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+            keys.sort();
+            keys
+        };
+        let there = |table: &serde_json::Value| {
+            assert_eq!(table["additionalProperties"], false, "{table}");
+            let mut keys: Vec<String> = table["properties"]
+                .as_object()
+                .expect("a table")
+                .keys()
+                .cloned()
+                .collect();
+            keys.sort();
+            keys
+        };
+        assert_eq!(there(&schema), sorted(TOP));
+        for (section, keys) in SECTIONS {
+            assert_eq!(there(&schema["properties"][section]), sorted(keys), "{section}");
+        }
+        assert_eq!(there(&schema["properties"]["listen"]["properties"]["tls"]), sorted(TLS));
+        assert_eq!(there(&schema["$defs"]["rule"]), sorted(LOCKS));
+    }
+
+    #[test]
     fn a_slip_finds_its_key_and_noise_finds_none() {
         for (slip, key) in [
             ("patern", "pattern"),

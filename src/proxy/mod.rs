@@ -1,6 +1,7 @@
 //! The sockets: listener, one task for each downstream connection, lockward's own upstream connection. Decides nothing
 //! about commands or locks; it carries bytes to the core and does what the core says.
 
+pub mod activation;
 mod backend;
 mod client;
 mod clients;
@@ -11,6 +12,7 @@ pub mod own;
 mod pace;
 mod peer;
 mod pools;
+pub mod pulse;
 mod reload;
 mod scouting;
 mod shared;
@@ -34,8 +36,10 @@ use crate::admin;
 use crate::config::Config;
 use crate::lock::features::Features;
 use crate::metrics::log::LogHandle;
+use activation::Handed;
 use listener::Listener;
 use own::Handle;
+use pulse::Pulse;
 use reload::Reloading;
 pub use reload::{ReloadError, Reloader, Reread};
 use shared::Shared;
@@ -86,20 +90,32 @@ impl Proxy {
     /// # Errors
     /// An address that cannot be bound.
     pub async fn bind(config: &Config) -> Result<Proxy, StartError> {
+        Proxy::take_over(config, Handed::default()).await
+    }
+
+    /// As [`Proxy::bind`], with sockets that are open already in place of those that the configuration names.
+    ///
+    /// # Errors
+    /// An address that cannot be bound.
+    pub async fn take_over(config: &Config, mut handed: Handed) -> Result<Proxy, StartError> {
         // First the admin side: whoever finds the clients' address open finds this one too.
         let address = &config.admin.address;
-        let admin = TcpListener::bind((address.host.as_str(), address.port))
-            .await
-            .map_err(|source| StartError::Admin {
-                place: address.to_string(),
-                source,
-            })?;
-        let listener = Listener::bind(&config.listen.place)
-            .await
-            .map_err(|source| StartError::Listen {
-                place: config.listen.place.to_string(),
-                source,
-            })?;
+        let admin = match handed.admin_listener() {
+            Some(admin) => admin,
+            None => TcpListener::bind((address.host.as_str(), address.port)).await,
+        };
+        let admin = admin.map_err(|source| StartError::Admin {
+            place: address.to_string(),
+            source,
+        })?;
+        let listener = match handed.clients_listener() {
+            Some(listener) => listener,
+            None => Listener::bind(&config.listen.place).await,
+        };
+        let listener = listener.map_err(|source| StartError::Listen {
+            place: config.listen.place.to_string(),
+            source,
+        })?;
         let (drain, draining) = watch::channel(false);
         let shared = Arc::new(Shared::new(config, draining));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
@@ -147,6 +163,11 @@ impl Proxy {
     /// What the admin side can see and do, for those who serve it otherwise, too.
     pub fn backend(&self) -> Arc<dyn admin::Backend> {
         Arc::clone(&self.backend)
+    }
+
+    /// By which to ask whether the worker threads still turn.
+    pub fn pulse(&self) -> Pulse {
+        self.workers.pulse()
     }
 
     /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].

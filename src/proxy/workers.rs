@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::listener::Limits;
+use super::pulse::{Beat, Pulse};
 use super::shared::Shared;
 use super::stream::Arrival;
 use super::worker;
@@ -87,6 +88,7 @@ impl Drop for Seat {
 pub(super) struct Workers {
     inboxes: Vec<UnboundedSender<Newcomer>>,
     next: usize,
+    pulse: Pulse,
     seats: Arc<Seats>,
 }
 
@@ -97,20 +99,23 @@ impl Workers {
     /// What the system says.
     pub(super) fn start(shared: &Arc<Shared>, count: usize) -> io::Result<Workers> {
         let mut inboxes = Vec::new();
+        let mut pulse = Pulse::default();
         for number in 0..count.max(1) {
             let (inbox, newcomers) = mpsc::unbounded_channel();
             let shared = Arc::clone(shared);
+            let beat = pulse.thread();
             // A runtime belongs to the thread that makes it, which says here whether it could.
             let (said, started) = std::sync::mpsc::channel();
             thread::Builder::new()
                 .name(format!("lockward-{number}"))
-                .spawn(move || serve(shared, newcomers, &said))?;
+                .spawn(move || serve(shared, newcomers, beat, &said))?;
             started.recv().map_err(io::Error::other)??;
             inboxes.push(inbox);
         }
         Ok(Workers {
             inboxes,
             next: 0,
+            pulse,
             seats: Arc::default(),
         })
     }
@@ -123,6 +128,11 @@ impl Workers {
     /// A place for one client more, if there is any.
     pub(super) fn seat(&self, address: Option<IpAddr>, limits: &Limits) -> Option<Seat> {
         self.seats.take(address, limits)
+    }
+
+    /// By which to ask whether they still turn.
+    pub(super) fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// Gives a client to the next thread.
@@ -147,7 +157,12 @@ impl Workers {
     }
 }
 
-fn serve(shared: Arc<Shared>, newcomers: UnboundedReceiver<Newcomer>, said: &std::sync::mpsc::Sender<io::Result<()>>) {
+fn serve(
+    shared: Arc<Shared>,
+    newcomers: UnboundedReceiver<Newcomer>,
+    beat: Beat,
+    said: &std::sync::mpsc::Sender<io::Result<()>>,
+) {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default());
@@ -155,7 +170,12 @@ fn serve(shared: Arc<Shared>, newcomers: UnboundedReceiver<Newcomer>, said: &std
         Ok(runtime) => {
             // Nobody listens any more only if the start was given up.
             let _ = said.send(Ok(()));
-            runtime.block_on(worker::run(shared, newcomers));
+            runtime.block_on(async {
+                tokio::select! {
+                    () = worker::run(shared, newcomers) => {}
+                    () = beat.answer() => {}
+                }
+            });
         }
         Err(error) => drop(said.send(Err(error))),
     }

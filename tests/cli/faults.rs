@@ -6,11 +6,12 @@ use std::net::TcpListener;
 
 use crate::rig::{Lockward, free_port, run};
 
-const ASKING: [&[&str]; 5] = [
+const ASKING: [&[&str]; 6] = [
     &["locks"],
     &["tap"],
     &["top", "--once"],
     &["suggest"],
+    &["health"],
     &["release", "lock:a", "--token", "t"],
 ];
 

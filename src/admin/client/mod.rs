@@ -140,6 +140,35 @@ impl Client {
         self.get("/api/v1/suggestions").await
     }
 
+    /// Whether clients should be sent there.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; that it refuses says why they should not.
+    pub async fn ready(&self) -> Result<(), ClientError> {
+        self.probe("/readyz").await
+    }
+
+    /// Whether it lives.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn live(&self) -> Result<(), ClientError> {
+        self.probe("/livez").await
+    }
+
+    async fn probe(&self, path: &str) -> Result<(), ClientError> {
+        match self.call(Method::GET, path, "").await? {
+            (StatusCode::OK, body) if &body[..] == b"ok\n" => Ok(()),
+            (StatusCode::OK, _) => Err(self.foreign("its answer is not \"ok\"".to_owned())),
+            (StatusCode::SERVICE_UNAVAILABLE, reason) => Err(ClientError::Refused {
+                address: self.address.clone(),
+                status: StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+                text: String::from_utf8_lossy(&reason).trim().to_owned(),
+            }),
+            (status, body) => Err(self.refused(status, &body)),
+        }
+    }
+
     /// Listens to `/api/v1/events` or `/api/v1/live`, given without its beginning.
     ///
     /// # Errors
