@@ -56,7 +56,7 @@ struct Source {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check the configuration, and with --connect the server: version, rights, clock, and what its settings mean for locks.
+    /// Check the configuration, and with --connect the server: rights, clock, what its settings mean for locks.
     Check(check::Check),
     /// Play the bug that lockward exists for: straight on a server, then through lockward.
     Demo,

@@ -105,7 +105,7 @@ impl Asking<'_> {
         if works {
             match search(&mut look, self.config, &info).await? {
                 Ok(searched) => self.findings.extend(rules::judge(&searched)),
-                Err(text) => self.add(self.unseen("whether keys match the rules", "+scan", &text)),
+                Err(text) => self.add(unseen("whether keys match the rules", &text)),
             }
         } else {
             let found = "rights, scripts and rules were not tried on this server";
@@ -139,7 +139,7 @@ impl Asking<'_> {
     async fn info(&mut self, look: &mut Look) -> Result<Facts, String> {
         let reply = look.ask(&["INFO"]).await?;
         if let Some(text) = rights::refusal(&reply) {
-            self.add(self.unseen("version, memory, persistence and replication", "+info", &text));
+            self.add(unseen("version, memory, persistence and replication", &text));
         }
         Ok(Facts::from_info(frame::bulk(&reply).unwrap_or_default()))
     }
@@ -150,22 +150,18 @@ impl Asking<'_> {
         for parameter in PARAMETERS {
             let reply = look.ask(&["CONFIG", "GET", parameter]).await?;
             if let Some(text) = rights::refusal(&reply) {
-                self.add(self.unseen("settings of the server", "+config|get", &text));
+                let mut finding = unseen("settings of the server", &text);
+                if text.starts_with("NOPERM") {
+                    let user = rights::word(self.user().as_bytes());
+                    finding = finding.paste(format!("ACL SETUSER {user} +config|get"));
+                }
+                self.add(finding);
                 break;
             }
             // An answer that cannot be read is as good as none.
             let _ = facts.add_config(&reply);
         }
         Ok(facts)
-    }
-
-    /// A question that was refused.
-    fn unseen(&self, what: &str, right: &str, text: &str) -> Finding {
-        let finding = Finding::note("not seen", what).means(quoted(text));
-        match text.starts_with("NOPERM") {
-            true => finding.paste(format!("ACL SETUSER {} {right}", rights::word(self.user().as_bytes()))),
-            false => finding,
-        }
     }
 
     async fn clock(&mut self, look: &mut Look) -> Result<(), String> {
@@ -175,7 +171,7 @@ impl Asking<'_> {
             let reply = look.ask(&["TIME"]).await?;
             let round_trip = asked.elapsed();
             if let Some(text) = rights::refusal(&reply) {
-                self.add(self.unseen("the server's clock", "+time", &text));
+                self.add(unseen("the server's clock", &text));
                 break;
             }
             looks.extend(looked_at_clock(&reply, round_trip));
@@ -257,6 +253,11 @@ impl Asking<'_> {
         });
         self.add(newer(state.features));
     }
+}
+
+/// A question that was refused. Rights that the proxy itself needs come with a line of their own.
+fn unseen(what: &str, text: &str) -> Finding {
+    Finding::note("not seen", what).means(quoted(text))
 }
 
 /// Rights tried on the server, by use, or for another user by ACL DRYRUN.

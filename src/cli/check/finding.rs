@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::cli::shown::cut;
+use crate::cli::shown::{cut, width};
 
 /// A text of the server's takes no more columns than this in a finding.
 const LONGEST_QUOTE: usize = 160;
-/// No found thing is longer, in characters: names and patterns of a configuration may be.
-const LONGEST_TEXT: usize = 4000;
+/// Columns of the text, if its words let it.
+const WIDTH: usize = 120;
+/// Where a finding begins behind its level and topic.
+const INDENT: usize = 22;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -122,18 +124,17 @@ impl Report {
         self.errors > 0 || strict && self.warnings > 0
     }
 
-    /// One line for each finding with a topic other than `without`, and below it what to paste.
+    /// Each finding with a topic other than `without`: a line with its level, below it what it means and what to paste.
     pub(super) fn text(&self, without: &str) -> String {
         let mut text = String::new();
         let mut pasted = false;
         for finding in self.findings.iter().filter(|finding| finding.topic != without) {
-            let (level, topic) = (finding.level.word(), finding.topic);
-            let colon = if finding.means.is_empty() { "" } else { ": " };
-            let said = format!("{}{colon}{}", finding.found, finding.means);
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{level:<9}{topic:<13}{}", cut(&said, LONGEST_TEXT));
+            let head = format!("{:<9}{:<13}", finding.level.word(), finding.topic);
+            wrapped(&head, &finding.found, &mut text);
+            wrapped(&" ".repeat(INDENT), &finding.means, &mut text);
             for line in &finding.paste {
-                let _ = writeln!(text, "{:22}{line}", "");
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{:indent$}{line}", "", indent = INDENT + 4);
                 pasted |= ["ACL SETUSER", "CONFIG SET"].iter().any(|word| line.starts_with(word));
             }
         }
@@ -150,6 +151,29 @@ impl Report {
             );
         }
         text
+    }
+}
+
+/// Writes words behind `head`, in lines of some [`WIDTH`] columns.
+fn wrapped(head: &str, words: &str, out: &mut String) {
+    let mut line = head.to_owned();
+    let mut empty = true;
+    for word in words.split(' ').filter(|word| !word.is_empty()) {
+        if !empty && width(&line) + 1 + width(word) > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(INDENT);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    if !empty {
+        out.push_str(&line);
+        out.push('\n');
     }
 }
 
@@ -171,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_is_a_line_and_what_to_paste() {
+    fn a_finding_says_what_it_means_and_what_to_paste() {
         let findings = vec![
             Finding::warning("configuration", "said before"),
             Finding::ok("server", "redis 7.0.15"),
@@ -183,13 +207,28 @@ mod tests {
         assert_eq!(
             report.text("configuration"),
             "ok       server       redis 7.0.15\n\
-             warning  eviction     allkeys-lru: a held lock can go\n                      \
+             warning  eviction     allkeys-lru\n                      \
+             a held lock can go\n                          \
              CONFIG SET maxmemory-policy noeviction\n\n\
              0 errors, 2 warnings, 0 notes\n\
              CONFIG SET and ACL SETUSER last until the server restarts; CONFIG REWRITE and ACL SAVE keep them.\n"
         );
         assert!(!report.failed(false) && report.failed(true));
         assert!(Report::new(None, vec![Finding::error("server", "old")]).failed(false));
+    }
+
+    #[test]
+    fn long_texts_go_on_below_themselves() {
+        let mut out = String::new();
+        wrapped("note     rules        ", &"word ".repeat(40), &mut out);
+        assert_eq!(out.lines().count(), 3);
+        assert!(
+            out.lines().all(|line| line.len() <= WIDTH && !line.ends_with(' ')),
+            "{out}"
+        );
+        assert!(out.lines().skip(1).all(|line| line.find('w') == Some(INDENT)), "{out}");
+        wrapped("", "", &mut out);
+        assert_eq!(out.lines().count(), 3);
     }
 
     #[test]

@@ -143,8 +143,8 @@ pub(super) fn dry_run(reply: &[u8]) -> Verdict {
     }
 }
 
-/// `No permissions to access a key`, `… to access one of the keys used as arguments`, `… to access the 'x' key`; else it is
-/// `… to run the 'x' command`.
+/// Keys: `No permissions to access a key`, `… to access one of the keys used as arguments`, `… to access the 'x' key`.
+/// Commands: `… to run the 'x' command`.
 fn denied(text: &str) -> Verdict {
     match text.contains(" to access ") {
         true => Verdict::NoKey,

@@ -79,7 +79,7 @@ impl Matcher {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Searched {
     pub(super) found: bool,
-    /// About so many keys were looked at.
+    /// About so many keys were looked at; 0: not known.
     pub(super) looked_at: u64,
     /// There were more, and they were not looked at.
     pub(super) cut_short: bool,
@@ -104,7 +104,7 @@ fn idle_rule(rule: &Rule, searched: Searched) -> Finding {
     let patterns: Vec<String> = rule.patterns.iter().map(|pattern| shown(pattern)).collect();
     let looked_at = match (searched.cut_short, searched.looked_at) {
         (true, count) => format!("about {count} keys were looked at, and there are more"),
-        (false, 0) => "nothing was left out".to_owned(),
+        (false, 0) => "all keys were looked at".to_owned(),
         (false, count) => format!("all {count} keys were looked at"),
     };
     let name = quoted(&shown_text(&rule.name));

@@ -142,7 +142,7 @@ impl Searching<'_> {
             if found || whole || Instant::now() > self.until {
                 return Ok(Ok(Searched {
                     found,
-                    looked_at: if whole { keys.unwrap_or(looked_at) } else { looked_at },
+                    looked_at: if whole { keys.unwrap_or(0) } else { looked_at },
                     cut_short: !whole,
                 }));
             }
