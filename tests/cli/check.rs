@@ -56,8 +56,8 @@ impl Found {
 }
 
 /// A server with these users, and a client of its default user.
-fn with_users(users: &[&str]) -> (RealServer, Client) {
-    let server = RealServer::start(&real_server::redis());
+fn with_users(program: &str, users: &[&str]) -> (RealServer, Client) {
+    let server = RealServer::start(program);
     let mut client = Client::connect(server.port());
     for user in users {
         assert_eq!(client.ask(&format!("ACL SETUSER {user}")), "+OK");
@@ -119,13 +119,14 @@ fn a_finding_is_a_line_and_below_it_stands_what_to_do() {
     assert_eq!(check(&url, &["--strict"], &[]).code, Some(1), "a warning is enough");
 }
 
-#[test]
-fn missing_rights_come_with_the_line_that_grants_them() {
-    let (server, mut admin) = with_users(&[
+/// Each user lacks something, is told the line that grants it, and has all once that was pasted.
+fn rights_are_granted(program: &str) {
+    let users = [
         "narrow on >secret1 ~other:* +ping +eval +hget +time +del",
         "nothing on >secret1 +ping",
         "app on >secret1 ~lock:* %R~lockward:* +@all -evalsha",
-    ]);
+    ];
+    let (server, mut admin) = with_users(program, &users);
     for (user, lacks) in [
         (
             "narrow",
@@ -150,6 +151,13 @@ fn missing_rights_come_with_the_line_that_grants_them() {
         assert!(!words.contains(&"+get"), "no rule has fencing: {paste:?}");
         assert_eq!(words.contains(&"+time"), user == "nothing", "{paste:?}");
         assert!(!text.contains("secret1"), "{text}");
+        // While rules only observe, none of it is needed but what makes the connection.
+        let observed = Found::with(&url, &[], &[("LOCKWARD_LOCKS__0__MODE", "observe")]);
+        let as_bad_as_that = match words.contains(&"+select") {
+            true => (Some(1), "error"),
+            false => (Some(0), "warning"),
+        };
+        assert_eq!((observed.1, observed.level("rights", "lacks")), as_bad_as_that);
 
         assert_eq!(admin.ask(paste[0]), "+OK");
         let found = Found::with(&url, &[], &[]);
@@ -164,11 +172,17 @@ fn missing_rights_come_with_the_line_that_grants_them() {
 }
 
 #[test]
-fn the_rights_of_clients_can_be_asked_for() {
-    let (server, mut admin) = with_users(&[
+fn missing_rights_come_with_the_line_that_grants_them() {
+    rights_are_granted(&real_server::redis());
+    rights_are_granted(&real_server::valkey());
+}
+
+fn clients_are_granted_rights(program: &str) {
+    let users = [
         "web on >secret1 ~lock:* +set +setnx +del",
         "own on >secret1 ~* +@all -acl|dryrun",
-    ]);
+    ];
+    let (server, mut admin) = with_users(program, &users);
     let url = format!("redis://127.0.0.1:{}", server.port());
     let fencing = [("LOCKWARD_LOCKS__0__FENCING", "true")];
     let found = Found::with(&url, &["--user", "web", "--user", "nobody"], &fencing);
@@ -184,11 +198,29 @@ fn the_rights_of_clients_can_be_asked_for() {
     assert_eq!(admin.ask(paste[0]), "+OK");
     let found = Found::with(&url, &["--user", "web"], &fencing);
     assert_eq!((found.1, found.level("rights", "user web has all")), (Some(0), "ok"));
+    // Some of the locks are not for everybody.
+    let rules = [
+        ("LOCKWARD_LOCKS__0__PATTERN", "lock:*"),
+        ("LOCKWARD_LOCKS__1__PATTERN", "cron:*"),
+    ];
+    let found = Found::with(&url, &["--user", "web"], &rules);
+    let (level, _, paste) = found.about("rights", "user web lacks ~cron:*");
+    assert_eq!(
+        (found.1, level, paste),
+        (Some(0), "warning", vec!["ACL SETUSER web ~cron:*"])
+    );
+
     let own = format!("redis://own:secret1@127.0.0.1:{}", server.port());
     let found = Found::with(&own, &["--user", "web"], &[]);
     let (level, text, _) = found.about("rights", "user web");
     assert_eq!(level, "warning");
     assert!(text.contains("+acl|dryrun"), "{text}");
+}
+
+#[test]
+fn the_rights_of_clients_can_be_asked_for() {
+    clients_are_granted_rights(&real_server::redis());
+    clients_are_granted_rights(&real_server::valkey());
 }
 
 #[test]
@@ -224,7 +256,7 @@ fn settings_that_lose_locks() {
 
 #[test]
 fn without_the_right_to_see_settings_info_is_taken() {
-    let (server, _admin) = with_users(&["own on >secret1 ~* +@all -config"]);
+    let (server, _admin) = with_users(&real_server::redis(), &["own on >secret1 ~* +@all -config"]);
     let url = format!("redis://own:secret1@127.0.0.1:{}", server.port());
     let found = Found::with(&url, &[], &[]);
     assert_eq!(found.1, Some(0));
@@ -355,6 +387,32 @@ fn rules_that_match_nothing() {
     );
     // The rule before it takes the only key.
     assert_eq!(found.level("rules", "no key falls under cron:d[ao]ily"), "note");
+}
+
+/// A server that takes its time for each key that it loads.
+#[test]
+fn a_server_that_is_loading() {
+    let slow = [
+        "--key-load-delay",
+        "1000",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ];
+    let options = [&slow[..], &["--enable-debug-command", "yes"]].concat();
+    let mut server = RealServer::start_with(&real_server::redis(), &options);
+    let mut client = Client::connect(server.port());
+    assert_eq!(client.ask("DEBUG POPULATE 30000 other"), "+OK");
+    assert_eq!(client.ask("SAVE"), "+OK");
+    server.kill();
+    server.restart();
+    eventually("the server listens", || {
+        TcpStream::connect(("127.0.0.1", server.port())).ok()
+    });
+    let found = Found::at(server.port());
+    assert_eq!(
+        (found.1, found.level("server", "is loading its data")),
+        (Some(1), "error")
+    );
 }
 
 #[test]

@@ -67,9 +67,11 @@ impl Asking<'_> {
         self.findings.iter().any(|finding| finding.level == Level::Error)
     }
 
-    /// As whom lockward's own connection comes.
+    /// As whom lockward's own connection comes: without a password it does not log in.
     fn user(&self) -> &str {
-        self.config.upstream.server.user.as_deref().unwrap_or("default")
+        let server = &self.config.upstream.server;
+        let named = server.user.as_deref().filter(|_| server.password.is_some());
+        named.unwrap_or("default")
     }
 
     /// `Err`: the connection was lost or never came about, in words.
@@ -198,7 +200,7 @@ impl Asking<'_> {
         let wanted = |need: &&Need| match need.whose {
             For::Scripts => true,
             For::Fencing => fencing,
-            For::Own | For::Comfort(_) => own,
+            For::Connection | For::Own | For::Comfort(_) => own,
         };
         for need in NEEDS.iter().filter(wanted) {
             tried.needs.push((need, trials.one(need.words, &record).await?));
@@ -231,8 +233,13 @@ impl Asking<'_> {
                 return self.add(Finding::error("scripts", found));
             }
         };
+        // Where rules only observe, no script is needed yet.
+        let level = match rules::enforced(&self.config.rules) || !state.up {
+            true => Level::Error,
+            false => Level::Warning,
+        };
         if let Some(error) = state.error {
-            return self.add(Finding::error("scripts", quoted(&error)));
+            return self.add(Finding::new(level, "scripts", quoted(&error)));
         }
         let patterns = rules::in_force(&self.config.rules).flat_map(|rule| &rule.patterns);
         let key = patterns.filter_map(|pattern| rules::example(pattern)).next();
@@ -243,7 +250,8 @@ impl Asking<'_> {
         };
         self.add(match own.chore(chore).await {
             Ok(_) => Finding::ok("scripts", "the lock scripts are loaded and run"),
-            Err(error) => Finding::error(
+            Err(error) => Finding::new(
+                level,
                 "scripts",
                 format!(
                     "the server does not run the lock scripts: {}",
@@ -328,11 +336,14 @@ fn newer(features: Features) -> Finding {
         let some = all.iter().filter(|(_, has)| *has == wanted);
         some.map(|(name, _)| *name).collect()
     };
-    match (names(true).join(", "), names(false).join(", ")) {
-        (has, _) if has.is_empty() => Finding::ok("features", "no newer lock command; clients use scripts instead"),
-        (has, lacks) if lacks.is_empty() => Finding::ok("features", format!("has {has}")),
-        (has, lacks) => Finding::ok("features", format!("has {has}; lacks {lacks}")),
-    }
+    let found = match (names(true).join(", "), names(false).join(", ")) {
+        (has, lacks) if has.is_empty() => format!("the server lacks {lacks}"),
+        (has, lacks) if lacks.is_empty() => return Finding::ok("features", format!("the server has {has}")),
+        (has, lacks) => format!("the server has {has}; it lacks {lacks}"),
+    };
+    Finding::ok("features", found).means(
+        "a client that sends one that is missing gets the server's own error, or where a rule says emulate = true, an answer",
+    )
 }
 
 #[cfg(test)]
@@ -364,8 +375,8 @@ mod tests {
         };
         assert_eq!(
             newer(features).found,
-            "has DELIFEQ, SET IFEQ; lacks DELEX, MSETEX, SET IFNE"
+            "the server has DELIFEQ, SET IFEQ; it lacks DELEX, MSETEX, SET IFNE"
         );
-        assert!(newer(Features::default()).found.starts_with("no newer"));
+        assert!(newer(Features::default()).found.starts_with("the server lacks DELEX, "));
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum For {
     Scripts,
     /// The same, where a rule has fencing or emulate.
     Fencing,
+    /// lockward's own connection, which does not come about without.
+    Connection,
     /// lockward's own connection.
     Own,
     /// lockward's own connection, which does without: what is then not so.
@@ -74,7 +76,7 @@ pub(super) const NEEDS: [Need; 21] = [
     Need {
         right: "+select",
         words: &["SELECT", DATABASE],
-        whose: For::Own,
+        whose: For::Connection,
     },
     Need {
         right: "+script|load",
@@ -231,11 +233,15 @@ fn missing(tried: &Tried, user: &str, prefix: &str, enforced: bool) -> Finding {
         let found = format!("user {user} has all that the lock scripts need, on records and on keys of the rules");
         return Finding::ok("rights", found);
     }
+    let unconnected = lacking.iter().any(|need| need.whose == For::Connection);
     let level = match needed || no_records || tried.own && !no_keys.is_empty() {
-        true if enforced => Level::Error,
+        true if enforced || unconnected => Level::Error,
         _ => Level::Warning,
     };
     let mut means = consequences(tried, needed || no_records, &no_keys, enforced);
+    if unconnected {
+        means.push("its own connection does not come about, so it is never ready".to_owned());
+    }
     let comforts = lacking.iter().filter_map(|need| match need.whose {
         For::Comfort(without) => Some(without.to_owned()),
         _ => None,

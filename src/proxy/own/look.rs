@@ -39,8 +39,9 @@ impl Look {
             (Some(password), None) => self.ask(&["AUTH", password]).await?,
             (None, _) => self.ask(&["PING"]).await?,
         };
-        // Without the right to PING somebody may still be logged in.
-        Ok(error_text(&reply).filter(|text| !text.starts_with("NOPERM")))
+        // Without the right to PING somebody may still be logged in, and so on a server that answers no PING now.
+        let let_in = ["NOPERM", "LOADING", "BUSY", "MASTERDOWN"];
+        Ok(error_text(&reply).filter(|text| !let_in.iter().any(|code| text.starts_with(code))))
     }
 
     /// Asks, and returns the whole reply, an error reply too.
