@@ -1,5 +1,5 @@
-//! Asks the server, step by step, and hands what it said to those who judge. Changes nothing on the server, and gives up
-//! nothing because one question is refused.
+//! Asks the server, step by step, and hands what it said to those who judge. Changes no key and no setting, and goes on
+//! where a question is refused.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,5 +1,5 @@
 //! `lockward check`: what the configuration says, and with `--connect` whether the server can do what it asks for, and
-//! what its settings mean for locks. Changes nothing on the server.
+//! what its settings mean for locks. Changes no key and no setting there.
 
 mod asking;
 mod clock;

@@ -105,6 +105,7 @@ fn idle_rule(rule: &Rule, searched: Searched) -> Finding {
     let looked_at = match (searched.cut_short, searched.looked_at) {
         (true, count) => format!("about {count} keys were looked at, and there are more"),
         (false, 0) => "all keys were looked at".to_owned(),
+        (false, 1) => "the only key was looked at".to_owned(),
         (false, count) => format!("all {count} keys were looked at"),
     };
     let name = quoted(&shown_text(&rule.name));
