@@ -195,6 +195,7 @@ fn clients_are_granted_rights(program: &str) {
     );
     assert_eq!(found.level("rights", "there is no user nobody"), "error");
     assert_eq!(found.level("rights", "user default has all"), "ok");
+    assert_eq!(found.level("scripts", "loaded and run"), "ok", "that is another user's");
     assert_eq!(admin.ask(paste[0]), "+OK");
     let found = Found::with(&url, &["--user", "web"], &fencing);
     assert_eq!((found.1, found.level("rights", "user web has all")), (Some(0), "ok"));

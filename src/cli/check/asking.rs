@@ -22,6 +22,8 @@ use crate::resp::frame;
 
 /// How long the server may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long all of it may take, however slow the server is.
+const LIMIT: Duration = Duration::from_secs(60);
 /// How often the clock is looked at; the quickest answer counts.
 const CLOCK_LOOKS: usize = 3;
 /// What CONFIG GET is asked for.
@@ -46,7 +48,9 @@ pub(super) async fn ask(config: &Config, users: &[String]) -> Vec<Finding> {
         config,
         findings: Vec::new(),
     };
-    if let Err(text) = asking.all(users).await {
+    let whole = timeout(LIMIT, asking.all(users)).await;
+    let whole = whole.unwrap_or_else(|_| Err(format!("the check was not done within {LIMIT:?}")));
+    if let Err(text) = whole {
         let found = format!("{}: {}", config.upstream.server.place, quoted(&text));
         asking.add(Finding::error("connection", found));
     }
@@ -94,10 +98,10 @@ impl Asking<'_> {
         if works {
             let own = self.user().to_owned();
             self.rights(&mut look, &own, true).await?;
+            self.scripts().await;
             for user in users {
                 self.rights(&mut look, user, false).await?;
             }
-            self.scripts().await;
         }
         self.clock(&mut look).await?;
         self.findings.extend(server::scripts(&config));
