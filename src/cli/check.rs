@@ -1,6 +1,7 @@
 //! `lockward check`: what the configuration says, and with `--connect` whether the server can do what it asks for.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use crate::lock::features::Features;
 use crate::lock::script;
 use crate::proxy;
 use crate::proxy::own::Handle;
+use crate::proxy::tls::Certificates;
 use crate::resp::frame;
 
 /// How long the server may take to answer.
@@ -21,10 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) fn run(source: &Source, connect: bool) -> Result<ExitCode, ExitCode> {
     let Loaded { config, warnings } = source.load()?;
     say(check::describe(&config, &warnings).trim_end());
+    let certificates = Certificates::read(&config).map_err(|fault| {
+        complain(&fault.to_string());
+        ExitCode::FAILURE
+    })?;
     if !connect {
         return Ok(ExitCode::SUCCESS);
     }
-    match runtime()?.block_on(ask(&config)) {
+    match runtime()?.block_on(ask(&config, certificates)) {
         Ok(text) => {
             say(&text);
             Ok(ExitCode::SUCCESS)
@@ -37,8 +43,8 @@ pub(super) fn run(source: &Source, connect: bool) -> Result<ExitCode, ExitCode> 
 }
 
 /// Connects, loads the scripts and runs one that only reads.
-async fn ask(config: &Config) -> Result<String, String> {
-    let own = proxy::own(config);
+async fn ask(config: &Config, certificates: Certificates) -> Result<String, String> {
+    let own = proxy::own(config, Arc::new(certificates));
     let place = &config.upstream.server.place;
     let mut state = own.state();
     let settled = timeout(PATIENCE, state.wait_for(|state| state.up || state.error.is_some())).await;

@@ -4,13 +4,15 @@ pub(super) const LISTEN: &[&str] = &[
     "address",
     "unix",
     "tls",
+    "handshake_timeout",
     "proxy_protocol",
     "tcp_keepalive",
     "max_connections",
     "workers",
 ];
-pub(super) const TLS: &[&str] = &["cert", "key", "client_ca"];
-pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout"];
+pub(super) const LISTEN_TLS: &[&str] = &["cert", "key", "client_ca"];
+pub(super) const UPSTREAM: &[&str] = &["url", "tls", "mode", "connect_timeout"];
+pub(super) const UPSTREAM_TLS: &[&str] = &["ca", "cert", "key", "server_name"];
 pub(super) const ADMIN: &[&str] = &["address", "hosts", "token"];
 pub(super) const LOG: &[&str] = &["level", "format"];
 pub(super) const RECORDS: &[&str] = &["prefix"];
@@ -41,6 +43,9 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("log", LOG),
     ("records", RECORDS),
 ];
+
+/// The tables inside a section, each called `tls`.
+pub(super) const TLS: &[(&str, &[&str])] = &[("listen", LISTEN_TLS), ("upstream", UPSTREAM_TLS)];
 
 /// The top level.
 pub(super) const TOP: &[&str] = &["listen", "upstream", "admin", "log", "records", "locks"];
@@ -114,9 +119,15 @@ mod tests {
         let all = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(LOCKS);
         for key in all {
             let set = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
-            let told = *key == "tls" && crate::config::BUILT_IN.contains("\"tls\"");
             assert!(
-                told || crate::config::BUILT_IN.lines().any(set),
+                crate::config::BUILT_IN.lines().any(set),
+                "{key} is missing in config.toml"
+            );
+        }
+        for key in TLS.iter().flat_map(|(_, keys)| keys.iter()) {
+            let inside = |line: &str| line.starts_with("# tls = {") && line.contains(&format!(" {key} = \""));
+            assert!(
+                crate::config::BUILT_IN.lines().any(inside),
                 "{key} is missing in config.toml"
             );
         }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::event::Time;
 
-/// Lines of one kind in one second.
+/// Lines of one kind in one second, unless somebody wants fewer.
 const LINES: u32 = 20;
 
 /// The second, in microseconds.
@@ -30,18 +30,35 @@ pub(crate) enum Verdict {
 }
 
 /// The limit of one kind of line.
-#[derive(Debug, Default)]
-pub(crate) struct Limit(Mutex<Window>);
+#[derive(Debug)]
+pub(crate) struct Limit {
+    lines: u32,
+    window: Mutex<Window>,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Limit::of(LINES)
+    }
+}
 
 impl Limit {
+    /// So many lines in a second.
+    pub(crate) fn of(lines: u32) -> Self {
+        Limit {
+            lines,
+            window: Mutex::default(),
+        }
+    }
+
     /// Asks for one line.
     pub(crate) fn ask(&self, now: Time) -> Verdict {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if now.since(window.start) >= WINDOW_US {
             window.start = now;
             window.lines = 0;
         }
-        if window.lines >= LINES {
+        if window.lines >= self.lines {
             window.dropped += 1;
             return Verdict::Drop;
         }
@@ -53,12 +70,14 @@ impl Limit {
 
     /// The lines dropped and not yet told, once the second is over.
     pub(crate) fn settle(&self, now: Time) -> u64 {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.since(window.start) >= WINDOW_US {
-            std::mem::take(&mut window.dropped)
-        } else {
-            0
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.since(window.start) < WINDOW_US || window.dropped == 0 {
+            return 0;
         }
+        // Telling of them is a line too.
+        window.start = now;
+        window.lines = 1;
+        std::mem::take(&mut window.dropped)
     }
 }
 
@@ -75,6 +94,16 @@ mod tests {
         assert_eq!(limit.settle(start), 0);
         assert_eq!(limit.ask(start.plus_ms(1000)), Verdict::Write { dropped: 80 });
         assert_eq!(limit.ask(start.plus_ms(1001)), Verdict::Write { dropped: 0 });
+    }
+
+    #[test]
+    fn at_most_one_in_a_second_where_that_is_wanted() {
+        let limit = Limit::of(1);
+        assert_eq!(limit.ask(Time(1_000_000)), Verdict::Write { dropped: 0 });
+        assert_eq!(limit.ask(Time(1_000_001)), Verdict::Drop);
+        assert_eq!(limit.settle(Time(2_000_000)), 1);
+        assert_eq!(limit.ask(Time(2_000_001)), Verdict::Drop);
+        assert_eq!(limit.ask(Time(3_000_000)), Verdict::Write { dropped: 1 });
     }
 
     #[test]

@@ -6,6 +6,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::catalog;
 use super::kind::LogKind;
+use super::unwelcome::Unwelcome;
 
 /// One side of the proxy (metric label `side`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +116,8 @@ pub(super) struct ShellSeries {
     pub(super) upstream: Traffic,
     /// 1 or 0.
     pub(super) upstream_up: Gauge,
+    /// By reason.
+    unwelcome: [Counter; Unwelcome::ALL.len()],
     /// Reloads of the configuration.
     pub(super) reloads: Outcomes,
     /// 1 or 0.
@@ -156,6 +159,7 @@ impl ShellSeries {
             downstream: Traffic::new("downstream", gauge!(catalog::DOWNSTREAM_CONNECTIONS)),
             upstream: Traffic::new("upstream", gauge!(catalog::UPSTREAM_CONNECTIONS)),
             upstream_up: gauge!(catalog::UPSTREAM_UP),
+            unwelcome: Unwelcome::ALL.map(|reason| counter!(catalog::CONNECTIONS_REFUSED, "reason" => reason.word())),
             reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),
             reload_time: gauge!(catalog::CONFIG_RELOAD_TIME),
@@ -187,6 +191,13 @@ impl ShellSeries {
         counters.watches.absolute(dropped.watches);
         counters.marks.absolute(dropped.marks);
         counters.waiters.absolute(dropped.waiters);
+    }
+
+    /// Counts one connection that was closed.
+    pub(super) fn unwelcome(&self, reason: Unwelcome) {
+        if let Some(counter) = self.unwelcome.get(reason as usize) {
+            counter.increment(1);
+        }
     }
 
     /// Counts one log line that was left out.

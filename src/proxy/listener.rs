@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::shared::Shared;
-use super::stream::{Arrival, Stream};
+use super::socket::{Arrival, Socket};
 use super::workers::Workers;
 use crate::config::Place;
 use crate::resp::{encode, texts};
@@ -62,14 +62,14 @@ impl Listener {
         }
     }
 
-    async fn accept(&self) -> io::Result<Stream> {
+    async fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Socket::Unix(stream)),
         }
     }
 }
@@ -122,7 +122,7 @@ pub(super) async fn drain_begins(draining: &mut watch::Receiver<bool>) {
 }
 
 /// Says what the server itself would say, as far as it fits at once, and closes.
-fn turn_away(stream: &Stream) {
+fn turn_away(stream: &Socket) {
     let mut line = BytesMut::new();
     encode::error(&mut line, texts::TOO_MANY_CLIENTS.as_bytes());
     // Nobody waits for a client that there is no room for.

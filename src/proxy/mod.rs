@@ -4,6 +4,7 @@
 mod backend;
 mod client;
 mod clients;
+mod door;
 mod keeping;
 mod listener;
 pub mod own;
@@ -11,8 +12,10 @@ mod peer;
 mod pools;
 mod scouting;
 mod shared;
+mod socket;
 mod stream;
 mod telling;
+pub mod tls;
 mod trunk;
 mod upstream;
 mod worker;
@@ -33,6 +36,7 @@ use crate::lock::features::Features;
 use listener::Listener;
 use own::Handle;
 use shared::Shared;
+use tls::Certificates;
 use workers::Workers;
 
 /// How long clients get to come to a command boundary once a drain was asked for.
@@ -57,6 +61,9 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// A certificate or key cannot be used.
+    #[error("{0}")]
+    Certificates(#[from] tls::CertificateFault),
     /// No thread could be started.
     #[error("cannot start a worker thread: {0}")]
     Workers(io::Error),
@@ -79,8 +86,9 @@ impl Proxy {
     /// Binds both addresses and begins to connect to the server.
     ///
     /// # Errors
-    /// An address that cannot be bound.
+    /// An address that cannot be bound, or a certificate that is of no use.
     pub async fn bind(config: &Config) -> Result<Proxy, StartError> {
+        let certificates = Arc::new(Certificates::read(config)?);
         // First the admin side: whoever finds the clients' address open finds this one too.
         let address = &config.admin.address;
         let admin = TcpListener::bind((address.host.as_str(), address.port))
@@ -96,7 +104,7 @@ impl Proxy {
                 source,
             })?;
         let (drain, draining) = watch::channel(false);
-        let shared = Arc::new(Shared::new(config, draining));
+        let shared = Arc::new(Shared::new(config, certificates, draining));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
         let limits = listener::Limits {
             keep_alive: config.listen.tcp_keepalive,
@@ -130,6 +138,11 @@ impl Proxy {
     /// The port for HTTP; `None` only if the system cannot say.
     pub fn admin_port(&self) -> Option<u16> {
         self.admin.local_addr().ok().map(|address| address.port())
+    }
+
+    /// What TLS goes by, to be reloaded.
+    pub fn certificates(&self) -> Arc<Certificates> {
+        Arc::clone(&self.shared.door.certificates)
     }
 
     /// What the admin side can see and do, for those who serve it otherwise, too.
@@ -186,9 +199,10 @@ impl Proxy {
 }
 
 /// lockward's own connection, as the user of `upstream.url`.
-pub fn own(config: &Config) -> Handle {
+pub fn own(config: &Config, certificates: Arc<Certificates>) -> Handle {
     let mut settings = own::Settings::new(&config.records.prefix);
     settings.connect_timeout = config.upstream.connect_timeout;
+    settings.certificates = certificates;
     own::spawn(config.upstream.server.clone(), settings)
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::shared::Shared;
-use super::stream::Arrival;
+use super::socket::Arrival;
 use super::worker;
 use crate::event::ConnectionId;
 
