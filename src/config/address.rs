@@ -101,7 +101,8 @@ pub(super) fn socket_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads `redis://[user[:password]@]host[:port][/database]`, the same with `rediss://` for TLS, or `redis+unix://[user[:password]@]/path`.
+/// Reads `redis://[user[:password]@]host[:port][/database]`, the same with `rediss://` for TLS, or
+/// `redis+unix://[user[:password]@]/path`.
 ///
 /// # Errors
 ///

@@ -97,7 +97,10 @@ fn key_pair(tls: &mut Reader<'_>, needed: bool) -> Option<KeyPair> {
     let (cert, key) = (path(tls, "cert"), path(tls, "key"));
     if !slip && (needed || there.contains(&true)) {
         for (name, _) in ["cert", "key"].into_iter().zip(there).filter(|(_, there)| !there) {
-            tls.whole_fault(name, "is missing: a certificate and its key belong together");
+            tls.whole_fault(
+                name,
+                format!("{name} is missing: a certificate and its key belong together"),
+            );
         }
     }
     Some(KeyPair { cert: cert?, key: key? })

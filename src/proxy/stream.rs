@@ -1,6 +1,6 @@
-//! One connection as clients' tasks and trunks see it: bytes in the clear, whether or not they travel so. Non-blocking reads
-//! and writes only: dropping a wait loses nothing. Whoever reads until nothing is there, and writes until nothing is left,
-//! is woken when there is more to do; that holds with TLS too.
+//! One connection as clients' tasks and trunks see it: bytes in the clear, whether or not they travel so. Non-blocking
+//! reads and writes only: dropping a wait loses nothing. Whoever reads until nothing is there, and writes until nothing is
+//! left, is woken when there is more to do; that holds with TLS too.
 
 use std::io;
 use std::net::SocketAddr;

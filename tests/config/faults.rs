@@ -82,11 +82,11 @@ const ONE_FAULT: &str = r#"
 [listen]; proxy_protocol = true => 2: listen.proxy_protocol: reading PROXY headers is not in this version yet
 [listen]; proxy_protocol = 1 => 2: listen.proxy_protocol: must be true or false
 [listen]; tls = true => 2: listen.tls: must be a table, like { cert = "/etc/lockward/cert.pem"
-[listen]; tls = { cert = "a" } => 2: listen.tls.key: is missing: a certificate and its key belong together
+[listen]; tls = { cert = "a" } => 2: listen.tls.key: key is missing: a certificate and its key belong together
 [listen]; tls = { cert = "", key = "b" } => 2: listen.tls.cert: must be the path of a PEM file
 [listen]; tls = { client_ca = "c", cert = "a", key = 5 } => 2: listen.tls.key: must be a path in quotes, not a number
 [listen]; handshake_timeout = "0s" => 2: listen.handshake_timeout: must be at least "1ms"
-[upstream]; url = "rediss://a"; tls = { key = "a" } => 3: upstream.tls.cert: is missing: a certificate and its key belong together
+[upstream]; url = "rediss://a"; tls = { key = "a" } => 3: upstream.tls.cert: cert is missing: a certificate and its key belong together
 [upstream]; url = "rediss://a"; tls = { server_name = "a b" } => 3: upstream.tls.server_name: must be a host name or an IP address
 [upstream]; url = "redis://a"; tls = { ca = "a" } => 3: upstream.tls: is of use only where upstream.url begins with rediss://
 [listen]; max_connections = -1 => 2: listen.max_connections: must be a whole number from 1

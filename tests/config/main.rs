@@ -3,6 +3,7 @@
 
 mod faults;
 mod random;
+mod tls;
 mod variables;
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! TLS on both sides of a running proxy, with certificates made here: who gets in, what is said to the operator of one that
-//! does not fit, and that new certificates are for new connections only. The TLS server behind a proxy is another proxy, so
-//! that the server needs no TLS; `tests/checks/tls.py` has a server that speaks it.
+//! TLS on both sides of a running proxy, with certificates made here: who gets in, what is said to the operator of one
+//! that does not fit, and that new certificates are for new connections only. The TLS server behind a proxy is another
+//! proxy, so that the server needs no TLS; `tests/checks/tls.py` has a server that speaks it.
 
 mod papers;
 #[path = "../real_server/mod.rs"]
@@ -8,6 +8,7 @@ mod real_server;
 mod rig;
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -293,6 +294,57 @@ fn new_certificates_are_for_new_connections_and_all_or_none() {
     Client::of(&new).ping(proxy.port).expect("the new one is in force");
     Client::of(&old).ping(proxy.port).expect_err("the old one is not");
     assert_eq!(ask(&mut open, b"PING\r\n", 7).expect("it stays as it is"), "+PONG\r\n");
+}
+
+/// Clients that come and go, and ask, while their proxy is given one certificate after the other.
+#[test]
+fn a_reload_under_load_loses_no_request() {
+    let server = RealServer::start(&redis());
+    let papers = usual();
+    let (inner, outer) = chain(&server, &papers, "dedicated");
+    becomes_ready(&outer);
+    let stop = AtomicBool::new(false);
+    let asked = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|number| {
+                let (stop, papers, inner, outer) = (&stop, &papers, inner.port, outer.port);
+                scope.spawn(move || {
+                    let mut asked = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let mut over_tls = Client::of(papers).connect(inner);
+                        let mut to_tls = plain(outer);
+                        for _ in 0..5 {
+                            let request = format!("ECHO {number}{asked:05}\r\n");
+                            let wanted = format!("$6\r\n{number}{asked:05}\r\n");
+                            let answer = ask(&mut over_tls, request.as_bytes(), wanted.len());
+                            assert_eq!(answer.expect("an answer"), wanted);
+                            let answer = ask(&mut to_tls, request.as_bytes(), wanted.len());
+                            assert_eq!(answer.expect("an answer"), wanted);
+                            asked += 1;
+                        }
+                    }
+                    asked
+                })
+            })
+            .collect();
+        for _ in 0..10 {
+            sleep(Duration::from_millis(50));
+            papers.sign("server", &["localhost"]);
+            let both = [
+                (&inner, settings(&listens(&papers), &to(&server))),
+                (&outer, settings("", &through(&inner, &papers, "client"))),
+            ];
+            for (proxy, text) in both {
+                proxy.certificates.reload(&config(&text)).expect("good files");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        clients
+            .into_iter()
+            .map(|client| client.join().expect("no panic"))
+            .sum::<u32>()
+    });
+    assert!(asked > 50, "{asked} questions");
 }
 
 #[test]
