@@ -162,6 +162,13 @@ def bulk(scene, proxy):
         os_level.close()
         yield "half-closed: the answers", [client.reply() == VALUE for _ in range(16)], [True] * 16
         yield "half-closed: the end", client.sock.recv(1), b""
+    blocked = scene.connect(proxy)
+    blocked.send(encode("BLPOP", "queue", "0"))
+    with scene.connect(proxy) as client:
+        yield "blocked", until(lambda: b"cmd=blpop" in client.ask("CLIENT", "LIST"), True), True
+        blocked.close()
+        yield "gone", until(lambda: b"cmd=blpop" in client.ask("CLIENT", "LIST"), False), False
+        yield "nothing is swallowed", (client.ask("RPUSH", "queue", "x"), client.ask("LPOP", "queue")), (1, b"x")
     with scene.connect(proxy) as client:
         yield "QUIT", client.ask("QUIT"), "OK"
         yield "QUIT: the end", client.sock.recv(1), b""
@@ -199,6 +206,17 @@ def refusals(scene, proxy):
         yield "nothing was done", client.ask("EXISTS", "sneaked"), 0
 
 
+def system_roots(scene):
+    """Without upstream.tls.ca: by the file in SSL_CERT_FILE."""
+    for roots, wanted in ((scene.papers.ca, (0, True)), ("/nowhere/roots.pem", (1, False))):
+        variables = dict(os.environ, SSL_CERT_FILE=roots, LOCKWARD_UPSTREAM__TLS__CERT=scene.client[0],
+                         LOCKWARD_UPSTREAM__TLS__KEY=scene.client[1],
+                         LOCKWARD_UPSTREAM__URL="rediss://127.0.0.1:%d" % scene.server.tls_port)
+        done = subprocess.run([scene.options.proxy, "check", "--connect"], env=variables, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        yield "roots in " + roots, (done.returncode, "/nowhere" not in done.stdout), wanted
+
+
 def misfits(scene):
     for what, options, part in (
             ("another authority", {"ca": scene.others.ca}, "signed by none of those in upstream.tls.ca"),
@@ -222,6 +240,7 @@ def look(scene):
             if mode == "dedicated":
                 yield from refusals(scene, proxy)
     yield from misfits(scene)
+    yield from system_roots(scene)
 
 
 def main():

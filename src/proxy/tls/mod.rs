@@ -4,7 +4,7 @@
 
 mod explain;
 mod files;
-mod session;
+mod tunnel;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -18,14 +18,14 @@ use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConfig, Se
 use rustls_pki_types::ServerName;
 
 pub use files::CertificateFault;
-pub(super) use session::Tls;
+pub(super) use tunnel::Tls;
 
 use super::socket::Socket;
 use super::stream::Stream;
 use crate::config::{Config, KeyPair, ListenTls, Place, UpstreamTls};
 use crate::metrics::Unwelcome;
 use files::Named;
-use session::HandshakeError;
+use tunnel::HandshakeError;
 
 /// What TLS goes by now. A side that speaks none has none, and gets none by a reload.
 #[derive(Default)]
