@@ -33,6 +33,7 @@ fn target(server: &RealServer) -> Server {
     };
     Server {
         place: Place::Tcp(address),
+        tls: false,
         user: None,
         password: None,
         database: 0,
@@ -303,6 +304,7 @@ async fn a_unix_socket_serves_as_well_and_long_replies_arrive_whole() {
     let server = RealServer::start(&redis());
     let by_socket = Server {
         place: Place::Unix(server.socket()),
+        tls: false,
         ..target(&server)
     };
     let handle = spawn(by_socket, settings());

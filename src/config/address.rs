@@ -1,4 +1,5 @@
-//! Where to listen and where the server is: `host:port`, `[::1]:port`, `redis://…`, `redis+unix:///…`. Resolves no
+//! Where to listen and where the server is: `host:port`, `[::1]:port`, `redis://…`, `rediss://…`,
+//! `redis+unix:///…`. Resolves no
 //! names. Errors never repeat an URL, since a password may stand in it.
 
 use std::fmt;
@@ -63,6 +64,8 @@ impl fmt::Display for Place {
 pub struct Server {
     /// Where it is.
     pub place: Place,
+    /// Whether TLS is spoken there.
+    pub tls: bool,
     /// The ACL user; `None`: the default user.
     pub user: Option<String>,
     /// That user's password.
@@ -98,7 +101,8 @@ pub(super) fn socket_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads `redis://[user[:password]@]host[:port][/database]` or `redis+unix://[user[:password]@]/path`.
+/// Reads `redis://[user[:password]@]host[:port][/database]`, the same with `rediss://` for TLS, or
+/// `redis+unix://[user[:password]@]/path`.
 ///
 /// # Errors
 ///
@@ -107,15 +111,15 @@ pub(super) fn server(text: &str) -> Result<Server, String> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err("must be a URL, like redis://127.0.0.1:6379".to_owned());
     };
-    let unix = match scheme {
-        "redis" => false,
-        "redis+unix" => true,
-        "rediss" => return Err("rediss:// (TLS to the server) is not in this version yet; use redis://".to_owned()),
+    let (unix, tls) = match scheme {
+        "redis" => (false, false),
+        "rediss" => (false, true),
+        "redis+unix" => (true, false),
         scheme if scheme.contains("sentinel") || scheme.contains("cluster") => {
             return Err("Sentinel and Cluster are not in this version yet; name one server by redis://".to_owned());
         }
         "unix" | "redis-socket" => return Err("for a unix socket write redis+unix:///path".to_owned()),
-        _ => return Err("must begin with redis:// or redis+unix://".to_owned()),
+        _ => return Err("must begin with redis://, rediss:// or redis+unix://".to_owned()),
     };
     if rest.contains(['?', '#']) {
         return Err("takes no options behind ? or #; in a user or password write %3F, %23".to_owned());
@@ -139,6 +143,7 @@ pub(super) fn server(text: &str) -> Result<Server, String> {
     let (user, password) = (some(user), some(password).map(Secret::new));
     Ok(Server {
         place,
+        tls,
         user,
         password,
         database,

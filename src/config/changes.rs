@@ -32,6 +32,11 @@ impl Config {
         config.listen.max_connections_per_address = new.listen.max_connections_per_address;
         config.listen.idle_timeout = new.listen.idle_timeout;
         config.upstream.reconnect_rate = new.upstream.reconnect_rate;
+        // The files of a side that speaks TLS; whether it does waits for a restart.
+        if config.listen.tls.is_some() && new.listen.tls.is_some() {
+            config.listen.tls = new.listen.tls;
+        }
+        config.upstream.tls = new.upstream.tls;
         (config, changes)
     }
 
@@ -45,6 +50,13 @@ impl Config {
         for ((name, old), (_, new)) in limits(self).into_iter().zip(limits(new)) {
             compare(name, old, new);
         }
+        let both = self.listen.tls.is_some() && new.listen.tls.is_some();
+        if both && self.listen.tls != new.listen.tls {
+            lines.push("listen.tls: other files".to_owned());
+        }
+        if self.upstream.tls != new.upstream.tls {
+            lines.push("upstream.tls: other files or another name".to_owned());
+        }
         rules(&self.rules, &new.rules, &mut lines);
         lines
     }
@@ -52,6 +64,11 @@ impl Config {
     fn after_a_restart(&self, new: &Config) -> Vec<&'static str> {
         let compared = [
             ("listen.address", self.listen.place != new.listen.place),
+            ("listen.tls", self.listen.tls.is_some() != new.listen.tls.is_some()),
+            (
+                "listen.handshake_timeout",
+                self.listen.handshake_timeout != new.listen.handshake_timeout,
+            ),
             ("listen.workers", self.listen.workers != new.listen.workers),
             ("upstream.url", self.upstream.server != new.upstream.server),
             ("upstream.mode", self.upstream.mode != new.upstream.mode),

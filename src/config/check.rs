@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::rules::{MODES, OWNER_PARTS};
-use super::{Config, Format, Place, Server, duration};
+use super::{Config, Format, Listen, Place, Server, Upstream, duration};
 use crate::lock::rule::{DeniedWrite, OwnerPart, Rule, Unmanaged};
 
 /// All settings, the rules in their order, and the warnings. Ends with a line end.
@@ -43,8 +43,10 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line(
         "listen",
         format!(
-            "{}, at most {} connections{each}{idle}, keepalive {keepalive}",
-            listen.place, listen.max_connections
+            "{}{}, at most {} connections{each}{idle}, keepalive {keepalive}",
+            listen.place,
+            clients_tls(listen),
+            listen.max_connections
         ),
     );
     let pace = match upstream.reconnect_rate {
@@ -54,8 +56,9 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line(
         "upstream",
         format!(
-            "{}, {}, connect timeout {timeout}{pace}",
+            "{}{}, {}, connect timeout {timeout}{pace}",
             server(&upstream.server),
+            server_tls(upstream),
             upstream.mode.word()
         ),
     );
@@ -79,6 +82,41 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     text
 }
 
+fn clients_tls(listen: &Listen) -> String {
+    let Some(tls) = &listen.tls else {
+        return String::new();
+    };
+    let clients = match &tls.client_ca {
+        Some(ca) => format!("clients' certificates by {}", ca.display()),
+        None => "no certificates of clients".to_owned(),
+    };
+    let handshake = duration::text(milliseconds(listen.handshake_timeout));
+    format!(
+        ", TLS with {}, {clients}, handshake timeout {handshake}",
+        tls.own.cert.display()
+    )
+}
+
+fn server_tls(upstream: &Upstream) -> String {
+    if !upstream.server.tls {
+        return String::new();
+    }
+    let tls = &upstream.tls;
+    let roots = tls
+        .ca
+        .as_ref()
+        .map_or("the system's roots".to_owned(), |ca| ca.display().to_string());
+    let name = tls
+        .server_name
+        .as_ref()
+        .map_or(String::new(), |name| format!(", as {name}"));
+    let own = tls
+        .own
+        .as_ref()
+        .map_or(String::new(), |own| format!(", with {}", own.cert.display()));
+    format!(", verified by {roots}{name}{own}")
+}
+
 fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -91,6 +129,7 @@ fn server(server: &Server) -> String {
         (Some(user), None) => format!("as user {}, without a password", user.escape_debug()),
     };
     let place = match &server.place {
+        Place::Tcp(address) if server.tls => format!("rediss://{address}"),
         Place::Tcp(address) => format!("redis://{address}"),
         unix @ Place::Unix(_) => unix.to_string(),
     };

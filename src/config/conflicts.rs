@@ -61,6 +61,10 @@ fn addresses(settings: &Settings, faults: &mut Vec<Fault>) {
                 .fault("unix", "listen.address stands there too; only one can be".to_owned()),
         );
     }
+    if settings.upstream.has("tls") && !upstream.server.tls {
+        let text = "is of use only where upstream.url begins with rediss://".to_owned();
+        faults.push(settings.upstream.fault("tls", text));
+    }
     if listen.place == upstream.server.place {
         let text = "is the place where lockward itself listens (listen)".to_owned();
         faults.push(settings.upstream.fault("url", text));

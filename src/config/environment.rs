@@ -23,7 +23,7 @@ pub fn variables() -> impl Iterator<Item = (String, String)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Key { section: &'static str, key: &'static str },
-    Tls { key: &'static str },
+    Tls { section: &'static str, key: &'static str },
     Lock { index: usize, key: &'static str },
 }
 
@@ -31,7 +31,7 @@ impl Target {
     fn name(self) -> String {
         let name = match self {
             Target::Key { section, key } => format!("{PREFIX}{section}__{key}"),
-            Target::Tls { key } => format!("{PREFIX}listen__tls__{key}"),
+            Target::Tls { section, key } => format!("{PREFIX}{section}__tls__{key}"),
             Target::Lock { index, key } => format!("{PREFIX}locks__{index}__{key}"),
         };
         name.to_ascii_uppercase()
@@ -43,14 +43,10 @@ impl Target {
             .iter()
             .flat_map(|(section, keys)| keys.iter().map(|key| Target::Key { section, key }));
         // TLS is a table: its keys are set, not it.
-        let keys = keys.filter(|target| {
-            *target
-                != Target::Key {
-                    section: "listen",
-                    key: "tls",
-                }
-        });
-        let tls = TLS.iter().map(|key| Target::Tls { key });
+        let keys = keys.filter(|target| !matches!(target, Target::Key { key: "tls", .. }));
+        let tls = TLS
+            .iter()
+            .flat_map(|(section, keys)| keys.iter().map(|key| Target::Tls { section, key }));
         keys.chain(tls)
             .chain(LOCKS.iter().map(move |key| Target::Lock { index, key }))
     }
@@ -84,7 +80,7 @@ pub(super) fn overlay(tree: &mut Table, env: impl Iterator<Item = (String, Strin
         };
         match target {
             Target::Key { section, key } => set_key(tree, section, key, node),
-            Target::Tls { key } => set_tls(tree, key, node),
+            Target::Tls { section, key } => set_tls(tree, section, key, node),
             Target::Lock { index, key } => set_lock(tree, index, key, node, faults),
         }
     }
@@ -136,8 +132,8 @@ fn set_key(tree: &mut Table, section: &str, key: &str, node: Node) {
     table.set(key, node);
 }
 
-fn set_tls(tree: &mut Table, key: &str, node: Node) {
-    let tls = table(tree, "listen", &node.origin).and_then(|listen| table(listen, "tls", &node.origin));
+fn set_tls(tree: &mut Table, section: &str, key: &str, node: Node) {
+    let tls = table(tree, section, &node.origin).and_then(|section| table(section, "tls", &node.origin));
     if let Some(tls) = tls {
         tls.set(key, node);
     }

@@ -4,6 +4,7 @@ pub(super) const LISTEN: &[&str] = &[
     "address",
     "unix",
     "tls",
+    "handshake_timeout",
     "proxy_protocol",
     "tcp_keepalive",
     "max_connections",
@@ -11,8 +12,9 @@ pub(super) const LISTEN: &[&str] = &[
     "idle_timeout",
     "workers",
 ];
-pub(super) const TLS: &[&str] = &["cert", "key", "client_ca"];
-pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout", "reconnect_rate"];
+pub(super) const LISTEN_TLS: &[&str] = &["cert", "key", "client_ca"];
+pub(super) const UPSTREAM: &[&str] = &["url", "tls", "mode", "connect_timeout", "reconnect_rate"];
+pub(super) const UPSTREAM_TLS: &[&str] = &["ca", "cert", "key", "server_name"];
 pub(super) const ADMIN: &[&str] = &["address", "hosts", "token"];
 pub(super) const LOG: &[&str] = &["level", "format"];
 pub(super) const RECORDS: &[&str] = &["prefix"];
@@ -43,6 +45,9 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("log", LOG),
     ("records", RECORDS),
 ];
+
+/// The tables inside a section, each called `tls`.
+pub(super) const TLS: &[(&str, &[&str])] = &[("listen", LISTEN_TLS), ("upstream", UPSTREAM_TLS)];
 
 /// The top level.
 pub(super) const TOP: &[&str] = &["listen", "upstream", "admin", "log", "records", "locks"];
@@ -116,9 +121,15 @@ mod tests {
         let all = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(LOCKS);
         for key in all {
             let set = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
-            let told = *key == "tls" && crate::config::BUILT_IN.contains("\"tls\"");
             assert!(
-                told || crate::config::BUILT_IN.lines().any(set),
+                crate::config::BUILT_IN.lines().any(set),
+                "{key} is missing in config.toml"
+            );
+        }
+        for key in TLS.iter().flat_map(|(_, keys)| keys.iter()) {
+            let inside = |line: &str| line.starts_with("# tls = {") && line.contains(&format!(" {key} = \""));
+            assert!(
+                crate::config::BUILT_IN.lines().any(inside),
                 "{key} is missing in config.toml"
             );
         }
@@ -148,7 +159,10 @@ mod tests {
         for (section, keys) in SECTIONS {
             assert_eq!(there(&schema["properties"][section]), sorted(keys), "{section}");
         }
-        assert_eq!(there(&schema["properties"]["listen"]["properties"]["tls"]), sorted(TLS));
+        for (section, keys) in TLS {
+            let table = &schema["properties"][section]["properties"]["tls"];
+            assert_eq!(there(table), sorted(keys), "{section}");
+        }
         assert_eq!(there(&schema["$defs"]["rule"]), sorted(LOCKS));
     }
 

@@ -20,6 +20,7 @@ mod keys;
 mod reader;
 mod rules;
 mod sections;
+mod tls;
 mod tree;
 
 use std::fmt;
@@ -33,6 +34,7 @@ pub use check::describe;
 pub(crate) use duration::parse as parse_duration;
 pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
+pub use tls::{KeyPair, ListenTls, UpstreamTls};
 
 use crate::lock::rule::Rule;
 
@@ -64,6 +66,10 @@ pub struct Config {
 pub struct Listen {
     /// TCP address or unix socket.
     pub place: Place,
+    /// TLS for clients; `None`: they speak plain RESP.
+    pub tls: Option<ListenTls>,
+    /// How long the beginning of a TLS connection may take.
+    pub handshake_timeout: Duration,
     /// How long a silent peer is waited for before the system asks whether it lives; `None`: never asked.
     pub tcp_keepalive: Option<Duration>,
     /// Connections beyond are closed at once.
@@ -81,6 +87,8 @@ pub struct Listen {
 pub struct Upstream {
     /// The server, and as whom lockward's own connection comes to it.
     pub server: Server,
+    /// What TLS to the server goes by, where the URL asks for it.
+    pub tls: UpstreamTls,
     /// Whether each client has a connection of its own.
     pub mode: UpstreamMode,
     /// How long a connect may take.

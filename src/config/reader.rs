@@ -107,6 +107,11 @@ impl<'f> Reader<'f> {
         Some(node)
     }
 
+    /// Whether the key is there and was not taken yet.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.0.iter().any(|entry| entry.key == key)
+    }
+
     /// Whether a key that was probably meant to be this one is there.
     pub(super) fn has_slip_of(&self, key: &str) -> bool {
         let known = || self.known.iter().copied();
@@ -130,6 +135,11 @@ impl<'f> Reader<'f> {
         });
     }
 
+    /// Notes a fault of a key that is not there, where its table stands.
+    pub(super) fn whole_fault(&mut self, key: &str, text: impl Into<String>) {
+        self.fault(self.origins.whole.clone(), key, text);
+    }
+
     /// A value that `read` makes of a text.
     pub(super) fn parsed<T>(
         &mut self,
@@ -143,10 +153,6 @@ impl<'f> Reader<'f> {
             other => Err(format!("must be {expected}, not {}", kind(other))),
         };
         result.map_err(|text| self.fault(origin, key, text)).ok()
-    }
-
-    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
-        self.parsed(key, "a text in quotes", |text| Ok(text.to_owned()))
     }
 
     /// Milliseconds, at least `least`.

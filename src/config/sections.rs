@@ -12,6 +12,7 @@ use super::fault::{Fault, Origin};
 use super::keys;
 use super::reader::{Empty, Origins, Reader};
 use super::rules;
+use super::tls;
 use super::tree::{Node, Table, Value};
 use super::{Admin, Config, Format, Level, Listen, Log, Records, Secret, Upstream, UpstreamMode};
 
@@ -85,7 +86,8 @@ fn not_yet(reader: &mut Reader<'_>, origin: Origin, key: &str, what: &str) {
 fn listen(reader: &mut Reader<'_>) -> Listen {
     let address = reader.address("address");
     let unix = reader.socket_path("unix");
-    tls(reader);
+    let tls = tls::listen(reader);
+    let handshake_timeout = reader.milliseconds("handshake_timeout", 1).unwrap_or(10_000);
     if let Some(node) = reader.take("proxy_protocol") {
         // Read by hand, because `true` is refused where it stands.
         match &node.value {
@@ -107,6 +109,8 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
             Some(path) => Place::Unix(path),
             None => Place::Tcp(address.unwrap_or_else(|| loopback(6380))),
         },
+        tls,
+        handshake_timeout: Duration::from_millis(handshake_timeout),
         tcp_keepalive: (keepalive > 0).then(|| Duration::from_millis(keepalive)),
         max_connections: max_connections.try_into().unwrap_or(usize::MAX),
         max_connections_per_address: per_address
@@ -134,33 +138,21 @@ fn keepalive(reader: &mut Reader<'_>) -> Option<u64> {
     })
 }
 
-/// The keys are looked at, so that a slip in one is told along with the refusal.
-fn tls(reader: &mut Reader<'_>) {
-    let Some(Node { origin, value }) = reader.take("tls") else {
-        return;
-    };
-    not_yet(reader, origin.clone(), "tls", "TLS for clients");
-    if let Value::Table(table) = value {
-        let mut tls = Reader::new("listen.tls".to_owned(), origin, keys::TLS, table, reader.faults);
-        for key in keys::TLS {
-            tls.text(key);
-        }
-        tls.finish();
-    }
-}
-
 fn upstream(reader: &mut Reader<'_>) -> Upstream {
     let server = reader.server("url").unwrap_or_else(|| Server {
         place: Place::Tcp(loopback(6379)),
+        tls: false,
         user: None,
         password: None,
         database: 0,
     });
+    let tls = tls::upstream(reader);
     let modes = [UpstreamMode::Dedicated, UpstreamMode::Shared];
     let mode = reader.choice("mode", &modes.map(|mode| (mode.word(), mode)));
     let timeout = reader.milliseconds("connect_timeout", 1).unwrap_or(2_000);
     Upstream {
         server,
+        tls,
         mode: mode.unwrap_or(UpstreamMode::Dedicated),
         connect_timeout: Duration::from_millis(timeout),
         reconnect_rate: reader.integer("reconnect_rate", 0, MOST_CONNECTIONS).unwrap_or(1_000),

@@ -69,6 +69,7 @@ pub(super) const COMMANDS: &str = "lockward_commands_total";
 pub(super) const REQUEST: &str = "lockward_request_seconds";
 pub(super) const UPSTREAM: &str = "lockward_upstream_seconds";
 pub(super) const DOWNSTREAM_CONNECTIONS: &str = "lockward_downstream_connections";
+pub(super) const CONNECTIONS_REFUSED: &str = "lockward_connections_refused_total";
 pub(super) const UPSTREAM_CONNECTIONS: &str = "lockward_upstream_connections";
 pub(super) const UPSTREAM_UP: &str = "lockward_upstream_up";
 pub(super) const UPSTREAM_CONDITION: &str = "lockward_upstream_condition";
@@ -83,7 +84,7 @@ pub(super) const LOG_EVENTS_DROPPED: &str = "lockward_log_events_dropped_total";
 pub(super) const LOCK_TABLE_DROPPED: &str = "lockward_lock_table_dropped_total";
 
 /// Every metric of the recorder. The figures of the process stand in `process`.
-pub(super) const CATALOG: [Metric; 34] = [
+pub(super) const CATALOG: [Metric; 35] = [
     counter(
         LOCK_ACQUIRES,
         "Acquires of locks by outcome: granted, contended (the lock is held), error (of the server).",
@@ -148,6 +149,10 @@ pub(super) const CATALOG: [Metric; 34] = [
         "The part of request_seconds that was spent waiting for the server.",
     ),
     gauge(DOWNSTREAM_CONNECTIONS, "Open connections of clients."),
+    counter(
+        CONNECTIONS_REFUSED,
+        "Connections of clients that were closed for what they are, by reason: no TLS where it is spoken, TLS or HTTP where it is not, no certificate, a TLS handshake that failed or took too long.",
+    ),
     gauge(UPSTREAM_CONNECTIONS, "Open connections to the server."),
     gauge(UPSTREAM_UP, "Whether the server could be reached last time: 1 or 0."),
     gauge(

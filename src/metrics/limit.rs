@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::event::Time;
 
-/// Lines of one kind in one second, where nothing else is said.
+/// Lines of one kind in one second, unless somebody wants fewer.
 const LINES: u32 = 20;
 
 /// The second, in microseconds.
@@ -37,14 +37,14 @@ pub(crate) struct Limit {
 }
 
 impl Default for Limit {
-    fn default() -> Limit {
+    fn default() -> Self {
         Limit::of(LINES)
     }
 }
 
 impl Limit {
-    /// So many lines a second.
-    pub(crate) fn of(lines: u32) -> Limit {
+    /// So many lines in a second.
+    pub(crate) fn of(lines: u32) -> Self {
         Limit {
             lines,
             window: Mutex::default(),
@@ -71,11 +71,13 @@ impl Limit {
     /// The lines dropped and not yet told, once the second is over.
     pub(crate) fn settle(&self, now: Time) -> u64 {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.since(window.start) >= WINDOW_US {
-            std::mem::take(&mut window.dropped)
-        } else {
-            0
+        if now.since(window.start) < WINDOW_US || window.dropped == 0 {
+            return 0;
         }
+        // Telling of them is a line too.
+        window.start = now;
+        window.lines = 1;
+        std::mem::take(&mut window.dropped)
     }
 }
 
@@ -92,6 +94,16 @@ mod tests {
         assert_eq!(limit.settle(start), 0);
         assert_eq!(limit.ask(start.plus_ms(1000)), Verdict::Write { dropped: 80 });
         assert_eq!(limit.ask(start.plus_ms(1001)), Verdict::Write { dropped: 0 });
+    }
+
+    #[test]
+    fn at_most_one_in_a_second_where_that_is_wanted() {
+        let limit = Limit::of(1);
+        assert_eq!(limit.ask(Time(1_000_000)), Verdict::Write { dropped: 0 });
+        assert_eq!(limit.ask(Time(1_000_001)), Verdict::Drop);
+        assert_eq!(limit.settle(Time(2_000_000)), 1);
+        assert_eq!(limit.ask(Time(2_000_001)), Verdict::Drop);
+        assert_eq!(limit.ask(Time(3_000_000)), Verdict::Write { dropped: 1 });
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod recorder;
 mod rule;
 mod shell;
 mod text;
+mod unwelcome;
 
 pub use kind::LogKind;
 pub(crate) use limit::{Limit, Verdict};
@@ -31,6 +32,7 @@ pub use recorder::Recorder;
 pub use rule::RuleSummary;
 pub use shell::{Direction, Side, TableDropped};
 pub use text::CONTENT_TYPE;
+pub use unwelcome::{Unwelcome, UnwelcomeLog};
 
 use crate::event::{Event, RuleIndex};
 use catalog::{CATALOG, Kind};
@@ -144,6 +146,11 @@ impl Metrics {
     /// A connection was closed.
     pub fn closed(&self, side: Side) {
         self.shell.traffic(side).connections.decrement(1.0);
+    }
+
+    /// A connection of a client was closed for what it is.
+    pub fn unwelcome(&self, reason: Unwelcome) {
+        self.shell.unwelcome(reason);
     }
 
     /// Bytes were received or sent.

@@ -6,6 +6,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::catalog;
 use super::kind::LogKind;
+use super::unwelcome::Unwelcome;
 
 /// One side of the proxy (metric label `side`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ pub(super) struct ShellSeries {
     pub(super) upstream_full: Gauge,
     /// Restarts, and other servers in its place.
     pub(super) upstream_changes: Counter,
+    /// By reason.
+    unwelcome: [Counter; Unwelcome::ALL.len()],
     /// Reloads of the configuration.
     pub(super) reloads: Outcomes,
     /// 1 or 0.
@@ -165,6 +168,7 @@ impl ShellSeries {
             upstream_replica: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "replica"),
             upstream_full: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "full"),
             upstream_changes: counter!(catalog::UPSTREAM_CHANGES),
+            unwelcome: Unwelcome::ALL.map(|reason| counter!(catalog::CONNECTIONS_REFUSED, "reason" => reason.word())),
             reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),
             reload_time: gauge!(catalog::CONFIG_RELOAD_TIME),
@@ -196,6 +200,13 @@ impl ShellSeries {
         counters.watches.absolute(dropped.watches);
         counters.marks.absolute(dropped.marks);
         counters.waiters.absolute(dropped.waiters);
+    }
+
+    /// Counts one connection that was closed.
+    pub(super) fn unwelcome(&self, reason: Unwelcome) {
+        if let Some(counter) = self.unwelcome.get(reason as usize) {
+            counter.increment(1);
+        }
     }
 
     /// Counts one log line that was left out.

@@ -38,6 +38,7 @@ fn tick(shared: &Arc<Shared>, under_way: &mut JoinSet<(Chore, Option<Done>)>) {
     let (mut chores, mut events) = (Vec::new(), Vec::new());
     shared.keeper().tick(shared.now(), &mut chores, &mut events);
     shared.log.settle(shared.now());
+    shared.door.log.settle(shared.now());
     super::scouting::say_unmet(shared);
     for event in events {
         if let What::Release(_) = event.what {

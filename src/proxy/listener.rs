@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::shared::Shared;
-use super::stream::{Arrival, Stream};
+use super::socket::{Arrival, Socket};
 use super::workers::Workers;
 use crate::config::{Listen, Place};
 use crate::metrics::{Limit, Verdict};
@@ -78,14 +78,14 @@ impl Listener {
         }
     }
 
-    async fn accept(&self) -> io::Result<Stream> {
+    async fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Socket::Unix(stream)),
         }
     }
 }
@@ -126,7 +126,7 @@ pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Wo
 }
 
 /// Gives a client to a worker, if there is room for it.
-fn take(stream: Stream, shared: &Shared, workers: &mut Workers) {
+fn take(stream: Socket, shared: &Shared, workers: &mut Workers) {
     let limits = shared.limits.load();
     let address = stream.peer_address().map(|address| address.ip().to_canonical());
     let Some(seat) = workers.seat(address, &limits) else {
@@ -149,7 +149,7 @@ pub(super) async fn drain_begins(draining: &mut watch::Receiver<bool>) {
 }
 
 /// Says what the server itself would say, as far as it fits at once, and closes.
-fn turn_away(stream: &Stream) {
+fn turn_away(stream: &Socket) {
     let mut line = BytesMut::new();
     encode::error(&mut line, texts::TOO_MANY_CLIENTS.as_bytes());
     // Nobody waits for a client that there is no room for.

@@ -6,6 +6,7 @@ mod backend;
 mod client;
 mod clients;
 mod condition;
+mod door;
 mod keeping;
 mod listener;
 pub mod own;
@@ -16,8 +17,10 @@ pub mod pulse;
 mod reload;
 mod scouting;
 mod shared;
+mod socket;
 mod stream;
 mod telling;
+pub mod tls;
 mod trunk;
 mod upstream;
 mod worker;
@@ -43,6 +46,7 @@ use pulse::Pulse;
 use reload::Reloading;
 pub use reload::{ReloadError, Reloader, Reread};
 use shared::Shared;
+use tls::Certificates;
 use workers::Workers;
 
 /// How long clients get to come to a command boundary once a drain was asked for.
@@ -67,6 +71,9 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// A certificate or key cannot be used.
+    #[error("{0}")]
+    Certificates(#[from] tls::CertificateFault),
     /// No thread could be started.
     #[error("cannot start a worker thread: {0}")]
     Workers(io::Error),
@@ -88,7 +95,7 @@ impl Proxy {
     /// Binds both addresses and begins to connect to the server.
     ///
     /// # Errors
-    /// An address that cannot be bound.
+    /// An address that cannot be bound, or a certificate that is of no use.
     pub async fn bind(config: &Config) -> Result<Proxy, StartError> {
         Proxy::take_over(config, Handed::default()).await
     }
@@ -96,8 +103,9 @@ impl Proxy {
     /// As [`Proxy::bind`], with sockets that are open already in place of those that the configuration names.
     ///
     /// # Errors
-    /// An address that cannot be bound.
+    /// An address that cannot be bound, or a certificate that is of no use.
     pub async fn take_over(config: &Config, mut handed: Handed) -> Result<Proxy, StartError> {
+        let certificates = Arc::new(Certificates::read(config)?);
         // First the admin side: whoever finds the clients' address open finds this one too.
         let address = &config.admin.address;
         let admin = match handed.admin_listener() {
@@ -117,7 +125,7 @@ impl Proxy {
             source,
         })?;
         let (drain, draining) = watch::channel(false);
-        let shared = Arc::new(Shared::new(config, draining));
+        let shared = Arc::new(Shared::new(config, certificates, draining));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
         let token = config
             .admin
@@ -158,6 +166,11 @@ impl Proxy {
     /// What makes it read its settings anew.
     pub fn reloader(&self) -> Reloader {
         Reloader(Arc::clone(&self.shared))
+    }
+
+    /// What TLS goes by, to be reloaded.
+    pub fn certificates(&self) -> Arc<Certificates> {
+        Arc::clone(&self.shared.door.certificates)
     }
 
     /// What the admin side can see and do, for those who serve it otherwise, too.
@@ -220,9 +233,10 @@ impl Proxy {
 }
 
 /// lockward's own connection, as the user of `upstream.url`.
-pub fn own(config: &Config) -> Handle {
+pub fn own(config: &Config, certificates: Arc<Certificates>) -> Handle {
     let mut settings = own::Settings::new(&config.records.prefix);
     settings.connect_timeout = config.upstream.connect_timeout;
+    settings.certificates = certificates;
     own::spawn(config.upstream.server.clone(), settings)
 }
 

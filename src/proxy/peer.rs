@@ -3,17 +3,18 @@
 use std::fs;
 use std::sync::Arc;
 
+use super::socket::Socket;
 use super::stream::Stream;
 use crate::session::Peer;
 
 /// Reads what the socket tells of the client.
 pub(super) fn of(stream: &Stream) -> Peer {
-    match stream {
-        Stream::Tcp(_) => Peer {
+    match stream.socket() {
+        Socket::Tcp(_) => Peer {
             address: stream.peer_address().map(|address| address.ip()),
             process: None,
         },
-        Stream::Unix(unix) => {
+        Socket::Unix(unix) => {
             let pid = unix.peer_cred().ok().and_then(|credentials| credentials.pid());
             Peer {
                 address: None,

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::listener::Limits;
 use super::shared::Shared;
+use super::tls::CertificateFault;
 use crate::config::{Changes, Config, ConfigErrors, Loaded};
 use crate::metrics::log::LogHandle;
 
@@ -19,6 +20,9 @@ pub enum ReloadError {
     /// The new settings are faulty.
     #[error(transparent)]
     Faulty(#[from] ConfigErrors),
+    /// A certificate is of no use.
+    #[error(transparent)]
+    Certificate(#[from] CertificateFault),
     /// Rules keep their places by name, and there have been too many names.
     #[error("this process has had 65,536 names of rules, and no place is left for another one: restart it")]
     TooManyRules,
@@ -105,6 +109,8 @@ fn tell(changes: &Changes) {
 fn put_in_force(shared: &Shared, config: &Config) -> Result<(), ReloadError> {
     let next = shared.policy.load().with_rules(config.rules.clone());
     let next = next.ok_or(ReloadError::TooManyRules)?;
+    // The last that can fail.
+    shared.door.certificates.reload(config)?;
     // Before the first event under a new rule comes, everybody knows that rule.
     let rules = next.rules.list();
     let names: Vec<Arc<str>> = rules.iter().map(|rule| Arc::clone(&rule.name)).collect();

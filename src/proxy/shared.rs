@@ -12,12 +12,14 @@ use uuid::Uuid;
 
 use super::clients::Clients;
 use super::condition::Condition;
+use super::door::Door;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
 use super::pace::Pace;
 use super::reload::Reloading;
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
+use super::tls::Certificates;
 use crate::command::{self, CommandId};
 use crate::config::{Config, Place, UpstreamMode};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
@@ -39,6 +41,8 @@ pub(super) struct Shared {
     pub metrics: Arc<Metrics>,
     /// The log of what happens to locks.
     pub log: LockLog,
+    /// How clients get in, and what TLS goes by.
+    pub door: Door,
     /// lockward's own connection.
     pub own: Handle,
     /// Where work goes on that no client waits for; not a worker's, which ends with its clients.
@@ -82,7 +86,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// What the configuration says, and this process' own name. Begins to connect to the server.
-    pub(super) fn new(config: &Config, draining: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(config: &Config, certificates: Arc<Certificates>, draining: watch::Receiver<bool>) -> Self {
         let rules: Vec<Arc<str>> = config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let metrics = Arc::new(Metrics::new(&rules, &commands()));
         // 16 hex digits: enough that no two proxies of one server share a name.
@@ -95,8 +99,9 @@ impl Shared {
                 mint,
             ))),
             log: LockLog::new(&rules, Arc::clone(&metrics)),
+            own: super::own(config, Arc::clone(&certificates)),
+            door: Door::new(config, certificates, Arc::clone(&metrics)),
             metrics,
-            own: super::own(config),
             runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
@@ -340,6 +345,7 @@ impl Shared {
             Notice::RightsChanged => {
                 self.rights.fetch_add(1, Ordering::AcqRel);
             }
+            Notice::Foreign(protocol) => self.door.closed(self, connection, protocol),
             Notice::DataFlushed { command, databases } => self.flushed(connection, command, databases),
             Notice::Watching { database, key, on } => {
                 self.keeper().watching(connection.number, database, &key, on);

@@ -1,13 +1,13 @@
 //! A client's own connection to the server, and how it begins: connected, counted, and told what the server has to know
 //! of the client. Knows no commands beyond whether they were refused.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
-use tokio::io::Interest;
 use tokio::time::{sleep, timeout};
 
 use super::client::{Moved, flush};
@@ -70,7 +70,8 @@ pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
     if !wait.is_zero() {
         sleep(wait).await;
     }
-    let stream = Stream::connect(&shared.upstream, shared.connect_timeout)
+    let tls = shared.door.certificates.outgoing();
+    let stream = Stream::connect(&shared.upstream, tls.as_deref(), shared.connect_timeout)
         .await
         .inspect_err(|_| shared.pace.trouble(shared.now()))?;
     if let Err(error) = stream.keep_alive(KEEP_ALIVE) {
@@ -88,9 +89,9 @@ pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
 /// # Errors
 /// No connection within the connect timeout, or the server's refusal.
 pub(super) async fn enter(shared: &Shared, mut handshake: Handshake) -> Result<Entered, Refused> {
-    let own = connect(shared).await?;
+    let mut own = connect(shared).await?;
     encode::command(&mut handshake.bytes, [b"PING".as_slice()]);
-    let answers = timeout(shared.connect_timeout, converse(&own.stream, handshake))
+    let answers = timeout(shared.connect_timeout, converse(&mut own.stream, handshake))
         .await
         .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")))?;
     let Some((ping, told)) = answers.split_last() else {
@@ -106,12 +107,12 @@ pub(super) async fn enter(shared: &Shared, mut handshake: Handshake) -> Result<E
 }
 
 /// Says all commands and reads one answer to each, and one more to the question behind them.
-async fn converse(stream: &Stream, handshake: Handshake) -> io::Result<Vec<Bytes>> {
+async fn converse(stream: &mut Stream, handshake: Handshake) -> io::Result<Vec<Bytes>> {
     let Handshake { mut bytes, commands } = handshake;
     loop {
         match flush(stream, &mut bytes) {
             Moved::Done => break,
-            Moved::Full => drop(stream.ready(Interest::WRITABLE).await?),
+            Moved::Full => poll_fn(|cx| stream.poll_write_ready(cx)).await?,
             Moved::Gone => return Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
@@ -119,12 +120,9 @@ async fn converse(stream: &Stream, handshake: Handshake) -> io::Result<Vec<Bytes
     let mut answers = Vec::new();
     let mut part = [0; 1024];
     loop {
-        stream.ready(Interest::READABLE).await?;
-        match stream.try_read(&mut part) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(len) => heard.extend_from_slice(part.get(..len).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(error),
+        match poll_fn(|cx| stream.poll_read(cx, &mut part)).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            len => heard.extend_from_slice(part.get(..len).unwrap_or_default()),
         }
         while let Some(length) = whole(&heard)? {
             answers.push(heard.copy_to_bytes(length));

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::interval;
 
 use super::client::{self, ClientCell};
+use super::door;
 use super::listener::drain_begins;
 use super::pools::{Pools, Proof};
 use super::shared::Shared;
@@ -119,9 +120,11 @@ impl Worker {
         } = newcomer;
         let worker = Rc::clone(self);
         match arrival.register() {
-            Ok(stream) => {
+            Ok(socket) => {
                 tokio::task::spawn_local(async move {
-                    client::serve(worker, stream, connection).await;
+                    if let Some(stream) = door::welcome(&worker.shared, socket).await {
+                        client::serve(worker, stream, connection).await;
+                    }
                     drop(seat);
                 });
             }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use super::listener::Limits;
 use super::pulse::{Beat, Pulse};
 use super::shared::Shared;
-use super::stream::Arrival;
+use super::socket::Arrival;
 use super::worker;
 use crate::event::ConnectionId;
 

@@ -38,7 +38,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 pub use ending::Next;
 pub use identity::Peer;
-pub use pending::{Databases, Notice};
+pub use pending::{Databases, Notice, Protocol};
 pub use policy::{Observed, Policy, Witnessed};
 pub use queue::{PENDING_LIMIT, SPECIAL_LIMIT};
 pub use sharing::{Handshake, Line, Pool, SHARED_PENDING_LIMIT};

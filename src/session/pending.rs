@@ -234,6 +234,15 @@ impl Databases {
     }
 }
 
+/// What is spoken at the wrong port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// TLS.
+    Tls,
+    /// HTTP: closed as the server does it.
+    Http,
+}
+
 /// What the shell has to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -257,6 +266,8 @@ pub enum Notice {
     },
     /// The client has another name, as the server confirmed it, cut at 256 bytes; empty: none any more.
     Name(Bytes),
+    /// The client speaks another protocol: nothing of it was taken, and no more is.
+    Foreign(Protocol),
     /// The client watches, or no longer watches, a lock key.
     Watching {
         /// The database.

@@ -3,12 +3,15 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::pending::{Expect, Pending, Special};
+use super::pending::{Expect, Notice, Pending, Protocol, Special};
 use super::{BUFFER_LIMIT, STREAM_FROM, Session, Stage};
 use crate::command::{self, CommandId, Role, Row};
 use crate::event::Time;
 use crate::resp::request::{RequestError, RequestScanner, Scanned};
 use crate::resp::{Args, encode, texts, word};
+
+/// How every TLS connection begins: a handshake record, in one of its versions.
+const TLS_HELLO: &[u8] = &[0x16, 0x03];
 
 /// A request as it came, and what the table knows of it.
 pub(super) struct Request<'a> {
@@ -60,6 +63,11 @@ impl Session {
         }
     }
 
+    /// Nothing was asked yet.
+    fn is_new(&self) -> bool {
+        self.heard == Time::default() && self.pending.is_empty()
+    }
+
     pub(super) fn may_take(&self) -> bool {
         !self.held_back()
             && !matches!(self.stage, Stage::Ended { .. })
@@ -76,6 +84,12 @@ impl Session {
 
     /// Takes one request, or what may go on of it before it is complete. Returns the bytes taken; 0: it has to wait.
     fn take_next(&mut self, scanner: &mut RequestScanner, rest: &[u8], now: Time) -> usize {
+        if rest.starts_with(TLS_HELLO) && self.is_new() {
+            // To a server it would be the beginning of a line, whose end may never come, or a command full of noise.
+            self.notices.push(Notice::Foreign(Protocol::Tls));
+            self.turn_deaf();
+            return rest.len();
+        }
         match scanner.scan(rest) {
             Ok(Scanned::NeedMore) => self.begin_stream(scanner, rest, now),
             Ok(Scanned::Empty { len }) => {
@@ -137,6 +151,9 @@ impl Session {
 
     /// The client broke the protocol: it hears what the server would have said, after its answers due, and no more.
     fn broken(&mut self, error: &RequestError, now: Time) {
+        if *error == RequestError::CrossProtocol {
+            self.notices.push(Notice::Foreign(Protocol::Http));
+        }
         if let Some(line) = error.reply() {
             let words = Special::LastWords(Bytes::from(line));
             self.push(Pending::new(CommandId::OTHER, Expect::Special(Box::new(words)), now));

@@ -26,7 +26,7 @@ tls = { cert = "a", ky = "b" }
 x = 1
 
 [upstream]
-url = "rediss://a:hunter2@b"
+url = "redisss://a:hunter2@b"
 mode = "shared"
 
 [[locks]]
@@ -56,10 +56,9 @@ fencing = "true"
     let expected = r#"
 lockward.toml:2: listen.adress: unknown key; did you mean "address"?
 lockward.toml:3: listen.max_connections: must be a whole number from 1 to 1000000
-lockward.toml:4: listen.tls: TLS for clients is not in this version yet
 lockward.toml:4: listen.tls.ky: unknown key; did you mean "key"?
 lockward.toml:6: upstrem: unknown key; did you mean "upstream"?
-lockward.toml:10: upstream.url: rediss:// (TLS to the server) is not in this version yet; use redis://
+lockward.toml:10: upstream.url: must begin with redis://, rediss:// or redis+unix://
 lockward.toml:14: locks[0].patern: unknown key; did you mean "pattern"?
 lockward.toml:15: locks[0].mode: must be "enforce", "observe" or "off", not "enforced"; did you mean "enforce"?
 lockward.toml:17: locks[0].owner: must be "connection", "process", "address", "client-name", "user" or "any", not "clientname"; did you mean "client-name"?
@@ -82,7 +81,14 @@ const ONE_FAULT: &str = r#"
 [listen]; unix = "" => 2: listen.unix: must be the path
 [listen]; proxy_protocol = true => 2: listen.proxy_protocol: reading PROXY headers is not in this version yet
 [listen]; proxy_protocol = 1 => 2: listen.proxy_protocol: must be true or false
-[listen]; tls = true => 2: listen.tls: TLS for clients is not in this version yet
+[listen]; tls = true => 2: listen.tls: must be a table, like { cert = "/etc/lockward/cert.pem"
+[listen]; tls = { cert = "a" } => 2: listen.tls.key: key is missing: a certificate and its key belong together
+[listen]; tls = { cert = "", key = "b" } => 2: listen.tls.cert: must be the path of a PEM file
+[listen]; tls = { client_ca = "c", cert = "a", key = 5 } => 2: listen.tls.key: must be a path in quotes, not a number
+[listen]; handshake_timeout = "0s" => 2: listen.handshake_timeout: must be at least "1ms"
+[upstream]; url = "rediss://a"; tls = { key = "a" } => 3: upstream.tls.cert: cert is missing: a certificate and its key belong together
+[upstream]; url = "rediss://a"; tls = { server_name = "a b" } => 3: upstream.tls.server_name: must be a host name or an IP address
+[upstream]; url = "redis://a"; tls = { ca = "a" } => 3: upstream.tls: is of use only where upstream.url begins with rediss://
 [listen]; max_connections = -1 => 2: listen.max_connections: must be a whole number from 1
 [listen]; max_connections = 99999999999999999999 => 2: listen.max_connections: must be a whole number
 [listen]; max_connections = 1.5 => 2: listen.max_connections: must be a whole number

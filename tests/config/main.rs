@@ -4,6 +4,7 @@
 mod faults;
 mod random;
 mod schema;
+mod tls;
 mod variables;
 
 use std::path::Path;

@@ -19,6 +19,7 @@ fn nearly() -> impl Strategy<Value = String> {
         "[locks]",
         "[[listen]]",
         "[listen.tls]",
+        "[upstream.tls]",
         "",
     ]);
     let key = prop::sample::select(vec![
@@ -26,6 +27,9 @@ fn nearly() -> impl Strategy<Value = String> {
         "unix",
         "tls",
         "proxy_protocol",
+        "handshake_timeout",
+        "cert",
+        "server_name",
         "tcp_keepalive",
         "max_connections",
         "max_connections_per_address",

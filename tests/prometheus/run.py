@@ -29,6 +29,7 @@ DASHBOARD = os.path.join(TOP, "deploy", "grafana", "lockward.json")
 
 # Metrics that the dashboard does not show, and why.
 NOT_SHOWN = {
+    "lockward_connections_refused_total": "port scans and the like; the log tells of them",
     "lockward_config_reload_total": "whether the last one succeeded is shown",
     "lockward_config_reload_success_timestamp_seconds": "whether it succeeded is shown",
     "lockward_upstream_condition": "0 as long as all is well; LockwardUpstreamReadOnly and LockwardAcquireErrors tell",

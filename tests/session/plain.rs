@@ -1,6 +1,7 @@
 //! Traffic that concerns no lock: the bytes are the same on both sides, whatever the packets, and each request is
 //! settled by one answer.
 
+use lockward::session::{Notice, Protocol};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -233,4 +234,35 @@ fn what_is_no_resp_is_shown_and_ends_the_connection() {
     rig.server("HTTP/1.1 400 Bad Request|");
     rig.heard("HTTP/1.1 400 Bad Request|");
     rig.is_over();
+}
+
+#[test]
+fn tls_at_its_beginning_is_no_request_whatever_its_packets() {
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03a\nb\r\nPING\r\n";
+    for first in [hello.len(), 1, 2, 3] {
+        let mut rig = Rig::enforce();
+        rig.sends_bytes(&hello[..first]);
+        rig.sends_bytes(&hello[first..]);
+        rig.is_over();
+        rig.server_got(&[]);
+        rig.heard("");
+        assert_eq!(rig.notices(), [Notice::Foreign(Protocol::Tls)], "{first}");
+    }
+}
+
+#[test]
+fn the_same_bytes_later_are_the_servers_business() {
+    let mut rig = Rig::plain();
+    rig.passes("PING", "+PONG|");
+    rig.sends_bytes(b"\x16\x03 x\r\n");
+    assert_eq!(rig.take_upstream(), b"\x16\x03 x\r\n");
+    assert_eq!(rig.notices(), []);
+}
+
+#[test]
+fn http_is_told_of() {
+    let mut rig = Rig::plain();
+    rig.sends_bytes(b"POST / HTTP/1.1\r\n");
+    rig.is_over();
+    assert_eq!(rig.notices(), [Notice::Foreign(Protocol::Http)]);
 }

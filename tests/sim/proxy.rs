@@ -341,7 +341,7 @@ impl World {
                 Notice::DataFlushed { databases, .. } => {
                     databases.each().for_each(|database| keeper.look_again(now, database));
                 }
-                Notice::Name(_) | Notice::RightsChanged => {}
+                Notice::Name(_) | Notice::RightsChanged | Notice::Foreign(_) => {}
                 Notice::Watching { database, key, on } => keeper.watching(number, database, &key, on),
                 Notice::ScriptsFlushed => self.own_load_scripts(proxy),
             }

@@ -1,6 +1,7 @@
 //! Asks the server, step by step, and hands what it said to those who judge. Changes no key and no setting, and goes on
 //! where a question is refused.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::lock::features::Features;
 use crate::lock::record::record_name;
 use crate::proxy;
 use crate::proxy::own::look::Look;
+use crate::proxy::tls::Certificates;
 use crate::resp::frame;
 
 /// How long the server may take for one answer.
@@ -43,9 +45,10 @@ const PARAMETERS: [&str; 10] = [
 const NOBODYS: &[u8] = b"lockward-check";
 
 /// Everything there is to find.
-pub(super) async fn ask(config: &Config, users: &[String]) -> Vec<Finding> {
+pub(super) async fn ask(config: &Config, certificates: Arc<Certificates>, users: &[String]) -> Vec<Finding> {
     let mut asking = Asking {
         config,
+        certificates,
         findings: Vec::new(),
     };
     let whole = timeout(LIMIT, asking.all(users)).await;
@@ -59,6 +62,7 @@ pub(super) async fn ask(config: &Config, users: &[String]) -> Vec<Finding> {
 
 struct Asking<'a> {
     config: &'a Config,
+    certificates: Arc<Certificates>,
     findings: Vec<Finding>,
 }
 
@@ -81,7 +85,7 @@ impl Asking<'_> {
     /// `Err`: the connection was lost or never came about, in words.
     async fn all(&mut self, users: &[String]) -> Result<(), String> {
         let upstream = &self.config.upstream;
-        let mut look = Look::connect(&upstream.server, upstream.connect_timeout, PATIENCE).await?;
+        let mut look = Look::connect(&upstream.server, &self.certificates, upstream.connect_timeout, PATIENCE).await?;
         if let Some(text) = look.login(&upstream.server).await? {
             self.add(self.not_let_in(&text));
             return Ok(());
@@ -227,7 +231,7 @@ impl Asking<'_> {
             ));
             return;
         }
-        let own = proxy::own(self.config);
+        let own = proxy::own(self.config, Arc::clone(&self.certificates));
         let mut state = own.state();
         let settled = timeout(PATIENCE, state.wait_for(|state| state.up || state.error.is_some())).await;
         let state = match settled {

@@ -12,17 +12,21 @@ mod search;
 mod server;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::output::{Closed, print, print_json};
 use super::shown::harmless;
-use super::{Source, runtime};
+use super::{Source, complain, runtime};
 use crate::config::{Loaded, check};
+use crate::proxy::tls::Certificates;
 use finding::{Finding, Report};
 
 /// What the warnings of the configuration are about.
 const CONFIGURATION: &str = "config";
+/// What is wrong with the files that TLS goes by.
+const CERTIFICATES: &str = "tls";
 
 /// Check the configuration, and with --connect the server.
 #[derive(Args)]
@@ -55,9 +59,17 @@ impl Check {
             .map(|text| Finding::warning(CONFIGURATION, text))
             .collect();
         let mut server = None;
-        if self.connect {
+        let certificates = match Certificates::read(&config) {
+            Ok(certificates) => Some(Arc::new(certificates)),
+            Err(fault) => {
+                complain(&fault.to_string());
+                findings.push(Finding::error(CERTIFICATES, fault.to_string()));
+                None
+            }
+        };
+        if let Some(certificates) = certificates.filter(|_| self.connect) {
             server = Some(config.upstream.server.place.to_string());
-            findings.extend(runtime()?.block_on(asking::ask(&config, &self.users)));
+            findings.extend(runtime()?.block_on(asking::ask(&config, certificates, &self.users)));
         }
         let report = Report::new(server, findings);
         let printed = match (self.json, &report.server) {

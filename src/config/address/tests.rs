@@ -46,11 +46,27 @@ fn good_urls() {
 }
 
 #[test]
+fn only_rediss_means_tls() {
+    for (text, tls) in [
+        ("redis://h:1", false),
+        ("rediss://h:1", true),
+        ("rediss://u:p@[::1]/2", true),
+        ("redis+unix:///s", false),
+    ] {
+        assert_eq!(server(text).expect(text).tls, tls, "{text}");
+    }
+    assert_eq!(
+        server("rediss://h").expect("a URL").place,
+        server("redis://h").expect("a URL").place
+    );
+}
+
+#[test]
 fn bad_urls_are_explained_and_not_repeated() {
     for (text, hint) in [
         ("127.0.0.1:6379", "must be a URL"),
         ("http://hunter2", "must begin with redis://"),
-        ("rediss://hunter2", "not in this version yet"),
+        ("rediss+unix://hunter2", "rediss://"),
         ("redis-sentinel://hunter2", "not in this version yet"),
         ("redis+cluster://hunter2", "not in this version yet"),
         ("unix:///hunter2", "redis+unix:///path"),

@@ -180,10 +180,6 @@ impl Client {
     }
 }
 
-pub(in crate::proxy) fn would_block(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
 /// Writes out a buffer as far as the socket takes it.
 pub(in crate::proxy) fn flush(stream: &Stream, buffer: &mut BytesMut) -> Moved {
     while !buffer.is_empty() {

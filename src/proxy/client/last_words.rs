@@ -1,12 +1,12 @@
 //! The last bytes to a client: written so that they arrive even if it has sent more that nobody read. Decides nothing.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::Interest;
 use tokio::time::{sleep, timeout};
 
-use super::carry::{Moved, flush, with_scratch, would_block};
+use super::carry::{Moved, flush, with_scratch};
 use crate::proxy::stream::Stream;
 
 /// How long a client may take to read its last answers once everything else is over.
@@ -22,7 +22,7 @@ pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> bool {
                 Moved::Done => return true,
                 Moved::Gone => return false,
                 Moved::Full => {
-                    if stream.ready(Interest::WRITABLE).await.is_err() {
+                    if poll_fn(|cx| stream.poll_write_ready(cx)).await.is_err() {
                         return false;
                     }
                 }
@@ -35,14 +35,8 @@ pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> bool {
     stream.half_close().await;
     let listening = async {
         loop {
-            if stream.ready(Interest::READABLE).await.is_err() {
-                return;
-            }
-            let ended = with_scratch(|scratch| match stream.try_read(scratch) {
-                Ok(len) => len == 0,
-                Err(error) => !would_block(&error),
-            });
-            if ended {
+            let read = poll_fn(|cx| with_scratch(|scratch| stream.poll_read(cx, scratch)));
+            if let Ok(0) | Err(_) = read.await {
                 return;
             }
         }

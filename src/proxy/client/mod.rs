@@ -101,9 +101,7 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
         }
     };
     let peer = super::peer::of(&downstream);
-    let from = downstream
-        .peer_address()
-        .map_or_else(|| "unix socket".to_owned(), |address| address.to_string());
+    let from = super::door::address(downstream.socket());
     let mut session = Session::new(shared.policy.load_full(), connection.clone(), peer);
     if worker.shares() {
         session.share();

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::wire::{Fault, Link, error_text};
 use crate::config::{Secret, Server};
+use crate::proxy::tls::Certificates;
 use crate::resp::encode;
 
 /// An open connection. Which user it is, is decided by [`Look::login`].
@@ -22,8 +23,13 @@ impl Look {
     /// # Errors
     ///
     /// What went wrong, in words.
-    pub async fn connect(server: &Server, connect_limit: Duration, limit: Duration) -> Result<Look, String> {
-        let link = Link::connect(&server.place, connect_limit).await;
+    pub async fn connect(
+        server: &Server,
+        certificates: &Certificates,
+        connect_limit: Duration,
+        limit: Duration,
+    ) -> Result<Look, String> {
+        let link = Link::connect(server, certificates, connect_limit).await;
         link.map(|link| Look { link, limit }).map_err(|fault| fault.to_string())
     }
 

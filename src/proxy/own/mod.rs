@@ -21,6 +21,7 @@ use crate::config::Server;
 use crate::lock::chore::{Chore, Done, encode_chore, parse_chore};
 use crate::lock::features::Features;
 use crate::lock::script::Script;
+use crate::proxy::tls::Certificates;
 use crate::resp::encode;
 
 /// The settings of the own connection.
@@ -36,6 +37,8 @@ pub struct Settings {
     pub idle_ping: Duration,
     /// The longest pause between two connects; the shortest is a fortieth of it.
     pub longest_pause: Duration,
+    /// What TLS goes by, where the server speaks it.
+    pub certificates: Arc<Certificates>,
     /// Calls that wait for their turn; one more is an error.
     pub queue: usize,
 }
@@ -49,6 +52,7 @@ impl Settings {
             call_timeout: Duration::from_secs(2),
             idle_ping: Duration::from_secs(5),
             longest_pause: Duration::from_secs(2),
+            certificates: Arc::default(),
             queue: 1024,
         }
     }

@@ -77,7 +77,7 @@ async fn answering_away<T>(
 }
 
 async fn ready(server: &Server, settings: &Settings) -> Result<(Link, State), Fault> {
-    let mut link = Link::connect(&server.place, settings.connect_timeout).await?;
+    let mut link = Link::connect(server, &settings.certificates, settings.connect_timeout).await?;
     let limit = settings.connect_timeout + settings.call_timeout;
     let prepared = tokio::time::timeout(limit, prepare(&mut link, server, settings)).await;
     let state = prepared.unwrap_or(Err(Fault::Stalled(limit)))?;

@@ -7,10 +7,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use redis_protocol::resp2::decode::decode_range;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-use super::super::stream::Stream;
-use crate::config::Place;
+use crate::config::{Place, Server};
+use crate::proxy::socket::Socket;
+use crate::proxy::stream::Stream;
+use crate::proxy::tls::Certificates;
 use crate::resp::encode;
 
 /// A reply longer than this ends the connection.
@@ -41,18 +43,30 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) async fn connect(place: &Place, limit: Duration) -> Result<Link, Fault> {
-        let stream = Stream::connect(place, limit)
+    pub(super) async fn connect(server: &Server, certificates: &Certificates, limit: Duration) -> Result<Link, Fault> {
+        let place = &server.place;
+        let tls = certificates.outgoing();
+        if server.tls && tls.is_none() && matches!(place, Place::Tcp(_)) {
+            // Never in the clear where TLS was asked for.
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "nothing was read for TLS");
+            return Err(Fault::Connect(place.clone(), error));
+        }
+        let stream = Stream::connect(place, tls.as_deref(), limit)
             .await
             .map_err(|error| Fault::Connect(place.clone(), error))?;
         let (reader, writer): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) = match stream {
-            Stream::Tcp(stream) => {
+            Stream::Plain(Socket::Tcp(stream)) => {
                 let (reader, writer) = stream.into_split();
                 (Box::new(reader), Box::new(writer))
             }
-            Stream::Unix(stream) => {
+            Stream::Plain(Socket::Unix(stream)) => {
                 let (reader, writer) = stream.into_split();
                 (Box::new(reader), Box::new(writer))
+            }
+            Stream::Tls(stream) => {
+                let (reader, writer) = tokio::io::split(stream);
+                // It reads no more from the network at once than it has room for.
+                (Box::new(BufReader::new(reader)), Box::new(writer))
             }
         };
         Ok(Link {
