@@ -3,12 +3,14 @@
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release/lockward
 JOBS ?= 4
 SEEDS ?= 1000
+MINUTES ?= 30
+MODE ?= dedicated
 # Which Redis and Valkey the tests use; scripts/get-server finds or fetches one when a target needs it.
 REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload storms conditions soak screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +79,21 @@ kubernetes-rules: ## the PrometheusRule anew, out of deploy/prometheus/alerts.ym
 
 page: build ## the live page in a headless Chromium
 	tests/page/run.py --proxy $(RELEASE) --server $(REDIS)
+
+reload: build ## other rules, limits and log level for a running lockward, under load
+	tests/checks/reload.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/reload.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+storms: build ## limits on clients, no descriptor left, 2,000 clients that come back after a restart of the server
+	tests/checks/storms.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/storms.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+conditions: build ## a server that is restarted empty, loads, is a replica, is full
+	tests/checks/conditions.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/conditions.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+soak: build ## half an hour of mixed traffic on 5,000 connections: memory and descriptors stay flat (MINUTES=N, MODE=shared)
+	tests/checks/soak.py --verbose --minutes $(MINUTES) --mode $(MODE) --proxy $(RELEASE) --server $(REDIS)
 
 screenshots: build ## the pictures in docs/images, from the running program
 	scripts/screenshots --proxy $(RELEASE) --server $(REDIS)

@@ -33,7 +33,7 @@ use crate::lock::chore::{Done, Seen};
 pub(crate) use encoding::encode;
 use socket::{Progress, Socket};
 
-use api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
+use api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions};
 
 /// The most connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -85,6 +85,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Releases whatever holds the lock: [`Done::Freed`] or [`Done::Absent`]. The future is awaited to its end, whether
     /// the operator waits or not. Who asked, and why, is logged here and not there.
     fn force_release(&self, database: u32, key: Bytes) -> Answer<Done>;
+
+    /// Reads the configuration anew and puts it into force, or says what is wrong with it. Blocks as reading a file does.
+    fn reload(&self) -> Result<Reloaded, String>;
 
     /// The rules in force, with their figures.
     fn rules(&self) -> Vec<RuleView>;

@@ -60,14 +60,8 @@ struct Source {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check the configuration, and with --connect the server, its scripts and the user's rights.
-    Check {
-        #[command(flatten)]
-        source: Source,
-        /// Connect to the server too.
-        #[arg(long)]
-        connect: bool,
-    },
+    /// Check the configuration, and with --connect the server: rights, clock, what its settings mean for locks.
+    Check(check::Check),
     /// Play the bug that lockward exists for: straight on a server, then through lockward.
     Demo,
     /// Explain what becomes of one command under the configuration: needs no server.
@@ -105,7 +99,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         None => serve::run(&cli.serve),
-        Some(Command::Check { source, connect }) => check::run(&source, connect),
+        Some(Command::Check(check)) => check.run(),
         Some(Command::Demo) => showcase::run(),
         Some(Command::Explain(explain)) => explain.run(),
         Some(Command::Locks(locks)) => locks.run(),

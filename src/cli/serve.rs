@@ -1,4 +1,4 @@
-//! `lockward`: serves until it is told to stop. SIGTERM and SIGINT drain; a second one ends at once.
+//! `lockward`: serves until it is told to stop. SIGTERM and SIGINT drain; a second one ends at once. SIGHUP reloads.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::systemd::Manager;
-use super::{Serve, complain, runtime, say};
-use crate::config::{Config, Loaded, Place};
-use crate::metrics::log;
-use crate::proxy::Proxy;
+use super::{Serve, Source, complain, runtime, say};
+use crate::config::{self, Config, Loaded, Place};
+use crate::metrics::log::{self, LogHandle};
 use crate::proxy::activation::Handed;
 use crate::proxy::pulse::Pulse;
+use crate::proxy::{Proxy, Reloader, Reread};
 use crate::server::EmbeddedServer;
 
 /// How often we look whether the embedded server is still there.
@@ -25,7 +25,7 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     if let Some(admin) = handed.admin() {
         config.admin.address = admin;
     }
-    let _log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
+    let log = log::init(config.log.level.word(), config.log.format).map_err(|error| failed(&error.to_string()))?;
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
@@ -35,7 +35,8 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
         None
     };
     let runtime = runtime()?;
-    let outcome = runtime.block_on(serve_until_stopped(&config, handed, server.as_mut()));
+    let reread = reread(&serve.source, &config, server.is_some(), handed.admin().is_some());
+    let outcome = runtime.block_on(serve_until_stopped(&config, handed, server.as_mut(), (reread, log)));
     // Whatever still waits has nobody to wait for.
     runtime.shutdown_background();
     drop(server);
@@ -55,18 +56,38 @@ fn start_server(config: &mut Config) -> Result<EmbeddedServer, ExitCode> {
     Ok(server)
 }
 
+/// Reads the settings as at the start: what was not taken from the file then, is not now.
+fn reread(source: &Source, config: &Config, own_server: bool, admin_handed: bool) -> Box<Reread> {
+    let file = source.config.clone();
+    let server = own_server.then(|| config.upstream.server.clone());
+    let admin = admin_handed.then(|| config.admin.address.clone());
+    Box::new(move || {
+        let mut loaded = Config::load(file.as_deref(), config::variables())?;
+        if let Some(server) = &server {
+            loaded.config.upstream.server.clone_from(server);
+        }
+        if let Some(admin) = &admin {
+            loaded.config.admin.address.clone_from(admin);
+        }
+        Ok(loaded)
+    })
+}
+
 async fn serve_until_stopped(
     config: &Config,
     handed: Handed,
     server: Option<&mut EmbeddedServer>,
+    (reread, log): (Box<Reread>, LogHandle),
 ) -> Result<ExitCode, ExitCode> {
     // What was handed over is not ours to remove at the end.
     let place = handed.clients();
     let proxy = Proxy::take_over(config, handed)
         .await
         .map_err(|error| failed(&error.to_string()))?;
+    proxy.rereads(reread, log, config);
     let clients = place.as_ref().unwrap_or(&config.listen.place);
-    let stopped = announced(format!("serves clients on {clients}"), proxy.pulse(), stop_signals()?);
+    let stopped = signals(proxy.reloader())?;
+    let stopped = announced(format!("serves clients on {clients}"), proxy.pulse(), stopped);
     tracing::info!(
         %clients,
         admin = %config.admin.address,
@@ -122,8 +143,8 @@ async fn ended(server: &mut EmbeddedServer) {
 }
 
 /// Ready at the first SIGTERM or SIGINT; the second one ends the process at once, with the code that signals have in a
-/// shell. SIGHUP is none of them: it would drop every client of somebody who hoped for a reload.
-fn stop_signals() -> Result<impl Future<Output = ()>, ExitCode> {
+/// shell. SIGHUP reloads the configuration.
+fn signals(reloader: Reloader) -> Result<impl Future<Output = ()>, ExitCode> {
     let cannot = |error: std::io::Error| failed(&format!("cannot listen for signals: {error}"));
     let mut term = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
@@ -137,7 +158,9 @@ fn stop_signals() -> Result<impl Future<Output = ()>, ExitCode> {
                 _ = term.recv() => 143,
                 _ = interrupt.recv() => 130,
                 _ = hangup.recv() => {
-                    tracing::warn!("SIGHUP does nothing: this version reads its configuration only at the start");
+                    let reloader = reloader.clone();
+                    // It has told the log what came of it.
+                    let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
                     continue;
                 }
             };

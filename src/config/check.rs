@@ -34,17 +34,27 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name:<10}{value}");
     };
+    let each = listen
+        .max_connections_per_address
+        .map_or(String::new(), |most| format!(", {most} from one address"));
+    let idle = listen.idle_timeout.map_or(String::new(), |time| {
+        format!(", closed when idle for {}", duration::text(milliseconds(time)))
+    });
     line(
         "listen",
         format!(
-            "{}, at most {} connections, keepalive {keepalive}",
+            "{}, at most {} connections{each}{idle}, keepalive {keepalive}",
             listen.place, listen.max_connections
         ),
     );
+    let pace = match upstream.reconnect_rate {
+        0 => String::new(),
+        rate => format!(", reconnects at {rate} a second"),
+    };
     line(
         "upstream",
         format!(
-            "{}, {}, connect timeout {timeout}",
+            "{}, {}, connect timeout {timeout}{pace}",
             server(&upstream.server),
             upstream.mode.word()
         ),
@@ -111,12 +121,14 @@ pub(crate) fn mode_word(rule: &Rule) -> &'static str {
     word(&rule.mode, &MODES)
 }
 
-fn describe_rule(index: usize, rule: &Rule) -> String {
-    let patterns: Vec<String> = rule
-        .patterns
-        .iter()
-        .map(|pattern| pattern.escape_ascii().to_string())
-        .collect();
+/// The patterns of a rule, as they are written.
+pub(super) fn patterns(rule: &Rule) -> String {
+    let patterns = rule.patterns.iter().map(|pattern| pattern.escape_ascii().to_string());
+    patterns.collect::<Vec<String>>().join(" ")
+}
+
+/// What a rule does with its locks: a name and a value each.
+pub(super) fn rule_settings(rule: &Rule) -> [(&'static str, String); 12] {
     let time = |time: Option<u64>| time.map_or("off".to_owned(), duration::text);
     let after = |on: bool, label: &str, milliseconds: u64| match on {
         true => format!("{label} {}", duration::text(milliseconds)),
@@ -130,7 +142,7 @@ fn describe_rule(index: usize, rule: &Rule) -> String {
         DeniedWrite::Error => "error",
         DeniedWrite::Nil => "nil",
     };
-    let lines = [
+    [
         ("mode", mode_word(rule).to_owned()),
         ("owner", owner_words(rule)),
         ("unmanaged", unmanaged.to_owned()),
@@ -146,8 +158,12 @@ fn describe_rule(index: usize, rule: &Rule) -> String {
             after(rule.release_on_disconnect, "after", rule.disconnect_grace_ms),
         ),
         ("contention_shield", time(rule.contention_shield_ms)),
-    ];
-    let mut text = format!("{}. {}: {}\n", index + 1, rule.name.escape_debug(), patterns.join(" "));
+    ]
+}
+
+fn describe_rule(index: usize, rule: &Rule) -> String {
+    let lines = rule_settings(rule);
+    let mut text = format!("{}. {}: {}\n", index + 1, rule.name.escape_debug(), patterns(rule));
     // A rule that is off has no other settings that matter.
     let shown = if lines.first().is_some_and(|(_, mode)| mode == "off") {
         1

@@ -7,10 +7,12 @@ pub(super) const LISTEN: &[&str] = &[
     "proxy_protocol",
     "tcp_keepalive",
     "max_connections",
+    "max_connections_per_address",
+    "idle_timeout",
     "workers",
 ];
 pub(super) const TLS: &[&str] = &["cert", "key", "client_ca"];
-pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout"];
+pub(super) const UPSTREAM: &[&str] = &["url", "mode", "connect_timeout", "reconnect_rate"];
 pub(super) const ADMIN: &[&str] = &["address", "hosts", "token"];
 pub(super) const LOG: &[&str] = &["level", "format"];
 pub(super) const RECORDS: &[&str] = &["prefix"];

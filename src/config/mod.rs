@@ -10,6 +10,7 @@
 //! touch the settings in force.
 
 mod address;
+mod changes;
 pub mod check;
 mod conflicts;
 pub(crate) mod duration;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{HostPort, Place, Server};
+pub use changes::Changes;
 pub use check::describe;
 pub(crate) use duration::parse as parse_duration;
 pub use environment::variables;
@@ -66,6 +68,10 @@ pub struct Listen {
     pub tcp_keepalive: Option<Duration>,
     /// Connections beyond are closed at once.
     pub max_connections: usize,
+    /// The same for those from one IP address; `None`: no such limit.
+    pub max_connections_per_address: Option<usize>,
+    /// A client that has been idle for so long is closed; `None`: never.
+    pub idle_timeout: Option<Duration>,
     /// How many threads carry the clients' bytes.
     pub workers: usize,
 }
@@ -79,6 +85,8 @@ pub struct Upstream {
     pub mode: UpstreamMode,
     /// How long a connect may take.
     pub connect_timeout: Duration,
+    /// Connections a second that are opened at most while the server is in trouble; 0: as they come.
+    pub reconnect_rate: u32,
 }
 
 /// Which connections to the server the clients get.

@@ -100,6 +100,8 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
     }
     let keepalive = keepalive(reader).unwrap_or(60_000);
     let max_connections = reader.integer("max_connections", 1, MOST_CONNECTIONS).unwrap_or(10_000);
+    let per_address = reader.integer("max_connections_per_address", 0, MOST_CONNECTIONS);
+    let idle_timeout = reader.milliseconds("idle_timeout", 0).unwrap_or(0);
     Listen {
         place: match unix {
             Some(path) => Place::Unix(path),
@@ -107,6 +109,10 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
         },
         tcp_keepalive: (keepalive > 0).then(|| Duration::from_millis(keepalive)),
         max_connections: max_connections.try_into().unwrap_or(usize::MAX),
+        max_connections_per_address: per_address
+            .filter(|most| *most > 0)
+            .map(|most| most.try_into().unwrap_or(usize::MAX)),
+        idle_timeout: (idle_timeout > 0).then(|| Duration::from_millis(idle_timeout)),
         workers: workers(reader),
     }
 }
@@ -157,6 +163,7 @@ fn upstream(reader: &mut Reader<'_>) -> Upstream {
         server,
         mode: mode.unwrap_or(UpstreamMode::Dedicated),
         connect_timeout: Duration::from_millis(timeout),
+        reconnect_rate: reader.integer("reconnect_rate", 0, MOST_CONNECTIONS).unwrap_or(1_000),
     }
 }
 

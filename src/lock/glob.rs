@@ -151,6 +151,18 @@ impl Glob {
     }
 }
 
+/// The text as a pattern that matches only itself.
+pub fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 1);
+    for letter in text.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '^' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
 /// Matches with one place to come back to: after a star has found a place for what stands between it and the next
 /// star, an earlier star cannot find a better one.
 fn tokens_match(tokens: &[Token], key: &[u8]) -> bool {

@@ -116,10 +116,14 @@ impl Rule {
     }
 }
 
-/// The rules of one configuration in their order, compiled.
+/// The rules of one configuration in their order, compiled. A rule keeps its place as long as the process lives, by its
+/// name: so what is under way when other rules come into force still means what it meant.
 #[derive(Clone, Debug)]
 pub struct Rules {
+    /// By place, with those that were in force once.
     list: Vec<Rule>,
+    /// The places of those in force, in their order.
+    order: Vec<RuleIndex>,
     /// Stands in where an index points behind the list.
     off: Rule,
     prefix: Box<[u8]>,
@@ -136,13 +140,39 @@ impl Rules {
     /// Compiles the rules. `prefix` is what the names of lease records begin with. Rules beyond the 65,536th have no
     /// index and are left out (the configuration allows far fewer).
     pub fn new(list: Vec<Rule>, prefix: &[u8]) -> Rules {
+        let order = (0..=u16::MAX).zip(&list).map(|(index, _)| RuleIndex(index)).collect();
+        Rules::compile(list, order, prefix)
+    }
+
+    /// These rules in place of the ones that were in force. Those of the same name keep their places, the others get new
+    /// ones, and nothing is a lock by a rule that is gone. `None`: there have been 65,536 names already.
+    pub fn followed_by(&self, rules: Vec<Rule>) -> Option<Rules> {
+        let mut list: Vec<Rule> = self.list.iter().map(gone).collect();
+        let mut order = Vec::new();
+        for rule in rules {
+            let known = list.iter().position(|known| known.name == rule.name);
+            let place = known.unwrap_or(list.len());
+            order.push(RuleIndex(u16::try_from(place).ok()?));
+            match list.get_mut(place) {
+                Some(known) => *known = rule,
+                None => list.push(rule),
+            }
+        }
+        let next = Rules::compile(list, order, &self.prefix);
+        for (index, rule) in next.iter() {
+            if self.has_met(index) && self.rule(index).patterns == rule.patterns {
+                next.met(index);
+            }
+        }
+        Some(next)
+    }
+
+    fn compile(list: Vec<Rule>, order: Vec<RuleIndex>, prefix: &[u8]) -> Rules {
         let mut patterns = Vec::new();
-        for (index, rule) in (0..=u16::MAX).zip(&list) {
-            patterns.extend(
-                rule.patterns
-                    .iter()
-                    .map(|pattern| (Glob::new(pattern), RuleIndex(index))),
-            );
+        for index in &order {
+            let rule = list.get(usize::from(index.0));
+            let all = rule.map(|rule| rule.patterns.as_slice()).unwrap_or_default();
+            patterns.extend(all.iter().map(|pattern| (Glob::new(pattern), *index)));
         }
         let begin = std::array::from_fn(|byte| {
             let first = patterns.iter().position(|(glob, _)| glob.may_begin_with(byte as u8));
@@ -156,6 +186,7 @@ impl Rules {
         let met = list.iter().map(|_| AtomicBool::new(false)).collect();
         Rules {
             list,
+            order,
             off,
             prefix: prefix.into(),
             patterns,
@@ -180,12 +211,16 @@ impl Rules {
         if self.is_record(key) {
             return None;
         }
+        self.met(index);
+        (rule.mode != Mode::Off).then_some(index)
+    }
+
+    fn met(&self, index: RuleIndex) {
         if let Some(met) = self.met.get(usize::from(index.0))
             && !met.load(Ordering::Relaxed)
         {
             met.store(true, Ordering::Relaxed);
         }
-        (rule.mode != Mode::Off).then_some(index)
     }
 
     /// Whether any client's command that could be a lock operation has named a key of this rule.
@@ -206,7 +241,7 @@ impl Rules {
         self.list.get(usize::from(index.0)).unwrap_or(&self.off)
     }
 
-    /// All rules in order; a rule's place is its [`RuleIndex`].
+    /// All rules by their places ([`RuleIndex`]), also those that are in force no more: these are off and match nothing.
     pub fn list(&self) -> &[Rule] {
         &self.list
     }
@@ -221,9 +256,9 @@ impl Rules {
         self.enforce
     }
 
-    /// All of them with their places, in order.
+    /// Those in force with their places, in order.
     pub fn iter(&self) -> impl Iterator<Item = (RuleIndex, &Rule)> {
-        (0..=u16::MAX).map(RuleIndex).zip(&self.list)
+        self.order.iter().map(|index| (*index, self.rule(*index)))
     }
 
     fn first_match(&self, key: &[u8]) -> Option<(RuleIndex, &Rule)> {
@@ -233,6 +268,18 @@ impl Rules {
         };
         let (_, index) = self.patterns.get(begin..)?.iter().find(|(glob, _)| glob.matches(key))?;
         Some((*index, self.list.get(usize::from(index.0))?))
+    }
+}
+
+/// A rule that is in force no more. Its name stays with its place.
+fn gone(rule: &Rule) -> Rule {
+    Rule {
+        patterns: Vec::new(),
+        mode: Mode::Off,
+        renew: false,
+        release_on_disconnect: false,
+        contention_shield_ms: None,
+        ..rule.clone()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::event::Time;
 
-/// Lines of one kind in one second.
+/// Lines of one kind in one second, where nothing else is said.
 const LINES: u32 = 20;
 
 /// The second, in microseconds.
@@ -30,18 +30,35 @@ pub(crate) enum Verdict {
 }
 
 /// The limit of one kind of line.
-#[derive(Debug, Default)]
-pub(crate) struct Limit(Mutex<Window>);
+#[derive(Debug)]
+pub(crate) struct Limit {
+    lines: u32,
+    window: Mutex<Window>,
+}
+
+impl Default for Limit {
+    fn default() -> Limit {
+        Limit::of(LINES)
+    }
+}
 
 impl Limit {
+    /// So many lines a second.
+    pub(crate) fn of(lines: u32) -> Limit {
+        Limit {
+            lines,
+            window: Mutex::default(),
+        }
+    }
+
     /// Asks for one line.
     pub(crate) fn ask(&self, now: Time) -> Verdict {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if now.since(window.start) >= WINDOW_US {
             window.start = now;
             window.lines = 0;
         }
-        if window.lines >= LINES {
+        if window.lines >= self.lines {
             window.dropped += 1;
             return Verdict::Drop;
         }
@@ -53,7 +70,7 @@ impl Limit {
 
     /// The lines dropped and not yet told, once the second is over.
     pub(crate) fn settle(&self, now: Time) -> u64 {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if now.since(window.start) >= WINDOW_US {
             std::mem::take(&mut window.dropped)
         } else {

@@ -156,6 +156,17 @@ impl Metrics {
         self.shell.upstream_up.set(f64::from(u8::from(up)));
     }
 
+    /// What the server says of itself: a replica refuses writes, a full one acquires.
+    pub fn upstream_condition(&self, replica: bool, full: bool) {
+        self.shell.upstream_replica.set(f64::from(u8::from(replica)));
+        self.shell.upstream_full.set(f64::from(u8::from(full)));
+    }
+
+    /// The server is another process than before.
+    pub fn upstream_changed(&self) {
+        self.shell.upstream_changes.increment(1);
+    }
+
     /// The configuration was loaded again, or could not be.
     pub fn config_reload(&self, ok: bool) {
         self.shell.reloads.count(!ok);

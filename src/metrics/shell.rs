@@ -115,6 +115,12 @@ pub(super) struct ShellSeries {
     pub(super) upstream: Traffic,
     /// 1 or 0.
     pub(super) upstream_up: Gauge,
+    /// 1 or 0.
+    pub(super) upstream_replica: Gauge,
+    /// 1 or 0.
+    pub(super) upstream_full: Gauge,
+    /// Restarts, and other servers in its place.
+    pub(super) upstream_changes: Counter,
     /// Reloads of the configuration.
     pub(super) reloads: Outcomes,
     /// 1 or 0.
@@ -156,6 +162,9 @@ impl ShellSeries {
             downstream: Traffic::new("downstream", gauge!(catalog::DOWNSTREAM_CONNECTIONS)),
             upstream: Traffic::new("upstream", gauge!(catalog::UPSTREAM_CONNECTIONS)),
             upstream_up: gauge!(catalog::UPSTREAM_UP),
+            upstream_replica: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "replica"),
+            upstream_full: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "full"),
+            upstream_changes: counter!(catalog::UPSTREAM_CHANGES),
             reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),
             reload_time: gauge!(catalog::CONFIG_RELOAD_TIME),

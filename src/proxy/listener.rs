@@ -14,7 +14,8 @@ use tokio::time::sleep;
 use super::shared::Shared;
 use super::stream::{Arrival, Stream};
 use super::workers::Workers;
-use crate::config::Place;
+use crate::config::{Listen, Place};
+use crate::metrics::{Limit, Verdict};
 use crate::resp::{encode, texts};
 
 /// How long to wait when the system has no file descriptor left.
@@ -29,12 +30,27 @@ pub(super) enum Listener {
 }
 
 /// Limits of the accepting side.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Limits {
     /// When the system looks for dead peers; `None`: never.
     pub keep_alive: Option<Duration>,
     /// More are turned away, as the server does it.
     pub max_connections: usize,
+    /// More of one IP address, likewise.
+    pub per_address: Option<usize>,
+    /// How long a client may be idle.
+    pub idle: Option<Duration>,
+}
+
+impl From<&Listen> for Limits {
+    fn from(listen: &Listen) -> Limits {
+        Limits {
+            keep_alive: listen.tcp_keepalive,
+            max_connections: listen.max_connections,
+            per_address: listen.max_connections_per_address,
+            idle: listen.idle_timeout,
+        }
+    }
 }
 
 impl Listener {
@@ -85,28 +101,21 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Takes clients until a drain is asked for, then waits for those that are there.
-pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>, mut workers: Workers) {
+pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Workers) {
     let mut draining = shared.draining.clone();
+    // As long as nothing changes, each try would say the same.
+    let troubles = Limit::of(1);
     loop {
         tokio::select! {
             () = drain_begins(&mut draining) => break,
             accepted = listener.accept() => match accepted {
-                Ok(stream) if workers.clients() >= limits.max_connections => turn_away(&stream),
-                Ok(stream) => {
-                    if let Some(idle) = limits.keep_alive
-                        && let Err(error) = stream.keep_alive(idle)
-                    {
-                        tracing::debug!(%error, "no keep-alive for a client");
-                    }
-                    match Arrival::try_from(stream) {
-                        Ok(arrival) => workers.give(arrival, shared.connection()),
-                        Err(error) => tracing::warn!(%error, "cannot take a client"),
-                    }
-                }
+                Ok(stream) => take(stream, &shared, &mut workers),
                 // A client that is gone before it was taken is nobody's fault; no descriptor left calms down by waiting.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a client");
+                    if let Verdict::Write { dropped } = troubles.ask(shared.now()) {
+                        tracing::warn!(%error, dropped, "cannot take a client");
+                    }
                     sleep(OUT_OF_FILES).await;
                 }
             },
@@ -114,6 +123,24 @@ pub(super) async fn run(listener: Listener, limits: Limits, shared: Arc<Shared>,
     }
     drop(listener);
     workers.empty().await;
+}
+
+/// Gives a client to a worker, if there is room for it.
+fn take(stream: Stream, shared: &Shared, workers: &mut Workers) {
+    let limits = shared.limits.load();
+    let address = stream.peer_address().map(|address| address.ip().to_canonical());
+    let Some(seat) = workers.seat(address, &limits) else {
+        return turn_away(&stream);
+    };
+    if let Some(idle) = limits.keep_alive
+        && let Err(error) = stream.keep_alive(idle)
+    {
+        tracing::debug!(%error, "no keep-alive for a client");
+    }
+    match Arrival::try_from(stream) {
+        Ok(arrival) => workers.give(arrival, shared.connection(), seat),
+        Err(error) => tracing::warn!(%error, "cannot take a client"),
+    }
 }
 
 /// Waits until a drain is asked for, or nobody is left to ask.

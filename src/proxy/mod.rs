@@ -5,12 +5,15 @@ pub mod activation;
 mod backend;
 mod client;
 mod clients;
+mod condition;
 mod keeping;
 mod listener;
 pub mod own;
+mod pace;
 mod peer;
 mod pools;
 pub mod pulse;
+mod reload;
 mod scouting;
 mod shared;
 mod stream;
@@ -32,10 +35,13 @@ use tokio::time::timeout;
 use crate::admin;
 use crate::config::Config;
 use crate::lock::features::Features;
+use crate::metrics::log::LogHandle;
 use activation::Handed;
 use listener::Listener;
 use own::Handle;
 use pulse::Pulse;
+use reload::Reloading;
+pub use reload::{ReloadError, Reloader, Reread};
 use shared::Shared;
 use workers::Workers;
 
@@ -72,7 +78,6 @@ pub struct Proxy {
     shared: Arc<Shared>,
     listener: Listener,
     workers: Workers,
-    limits: listener::Limits,
     admin: TcpListener,
     admin_hosts: Vec<String>,
     token: String,
@@ -114,10 +119,6 @@ impl Proxy {
         let (drain, draining) = watch::channel(false);
         let shared = Arc::new(Shared::new(config, draining));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
-        let limits = listener::Limits {
-            keep_alive: config.listen.tcp_keepalive,
-            max_connections: config.listen.max_connections,
-        };
         let token = config
             .admin
             .token
@@ -130,7 +131,6 @@ impl Proxy {
             shared,
             listener,
             workers,
-            limits,
             admin,
             admin_hosts: hosts,
             token,
@@ -146,6 +146,18 @@ impl Proxy {
     /// The port for HTTP; `None` only if the system cannot say.
     pub fn admin_port(&self) -> Option<u16> {
         self.admin.local_addr().ok().map(|address| address.port())
+    }
+
+    /// Says where the settings are to be read when they are wanted anew, and where the log's level is changed. `config` are
+    /// those that are in force.
+    pub fn rereads(&self, reread: Box<Reread>, log: LogHandle, config: &Config) {
+        // Whoever was first keeps it.
+        let _ = self.shared.reloading.set(Reloading::new(reread, log, config.clone()));
+    }
+
+    /// What makes it read its settings anew.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::clone(&self.shared))
     }
 
     /// What the admin side can see and do, for those who serve it otherwise, too.
@@ -165,7 +177,6 @@ impl Proxy {
             shared,
             listener,
             workers,
-            limits,
             admin,
             admin_hosts,
             token,
@@ -174,6 +185,7 @@ impl Proxy {
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
         let following = tokio::spawn(follow_server(Arc::clone(&shared)));
+        let asking = tokio::spawn(condition::run(Arc::clone(&shared)));
         let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
         let telling = tokio::spawn(telling::run(Arc::clone(&shared)));
         // The admin side answers until the last client is gone: a drain is not the end of life.
@@ -182,7 +194,7 @@ impl Proxy {
             let _ = ended.await;
         };
         let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
-        let mut clients = tokio::spawn(listener::run(listener, limits, Arc::clone(&shared), workers));
+        let mut clients = tokio::spawn(listener::run(listener, Arc::clone(&shared), workers));
         stop.await;
         tracing::info!(
             clients = shared.clients.len(),
@@ -201,6 +213,7 @@ impl Proxy {
         drop(over);
         let _ = admin.await;
         following.abort();
+        asking.abort();
         keeping.abort();
         telling.abort();
     }
@@ -255,6 +268,10 @@ async fn follow_server(shared: Arc<Shared>) {
             }
             (seen.up, features(&seen))
         };
+        // Those who lost their connections are about to come back.
+        if up != was_up {
+            shared.pace.trouble(shared.now());
+        }
         shared.metrics.upstream_up(up);
         if up && !was_up {
             shared.keeper().reconnected(shared.now());

@@ -2,7 +2,7 @@
 //! those who show and keep them; decides nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
@@ -11,7 +11,11 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::clients::Clients;
+use super::condition::Condition;
+use super::listener::Limits as Accepting;
 use super::own::Handle;
+use super::pace::Pace;
+use super::reload::Reloading;
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
 use crate::command::{self, CommandId};
@@ -19,12 +23,12 @@ use crate::config::{Config, Place, UpstreamMode};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::chronicle::{self, Chronicle};
-use crate::lock::keeper::{Closing, Keeper, Limits, Summary, Waited};
+use crate::lock::keeper::{Closing, Keeper, Limits, Waited};
 use crate::lock::observe::{Doubt, Observation, Observatory};
 use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
-use crate::metrics::{Direction, Metrics, RuleSummary, Side, TableDropped, TableSummary};
+use crate::metrics::{Direction, Metrics, Side};
 use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
@@ -43,6 +47,14 @@ pub(super) struct Shared {
     pub upstream: Place,
     /// Whether clients share connections to it where they can.
     pub shares: bool,
+    /// How the server was when it was last asked.
+    pub condition: watch::Sender<Condition>,
+    /// How fast connections to the server are opened.
+    pub pace: Pace,
+    /// Limits of the accepting side.
+    pub limits: ArcSwap<Accepting>,
+    /// Where other settings come from, if there can be any.
+    pub reloading: OnceLock<Reloading>,
     /// How long a connect may take.
     pub connect_timeout: Duration,
     /// Becomes true when no new work is taken.
@@ -88,6 +100,10 @@ impl Shared {
             runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
+            condition: watch::Sender::default(),
+            pace: Pace::new(config.upstream.reconnect_rate),
+            limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
+            reloading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,
             draining,
             chores: Notify::new(),
@@ -356,23 +372,6 @@ impl Shared {
         }
         self.telling.tell(events);
     }
-
-    /// The gauges of the lock table, and what was left out of it.
-    pub(super) fn table(&self) -> TableSummary {
-        let (summary, dropped) = {
-            let keeper = self.keeper();
-            (keeper.summary(self.now()), keeper.dropped())
-        };
-        TableSummary {
-            rules: summary.iter().map(rule_summary).collect(),
-            dropped: TableDropped {
-                leases: dropped.leases,
-                watches: dropped.watches,
-                marks: dropped.marks,
-                waiters: dropped.waiters,
-            },
-        }
-    }
 }
 
 /// The names of the commands, by their numbers.
@@ -380,13 +379,4 @@ fn commands() -> Vec<&'static str> {
     (0..command::count())
         .map(|id| command::name(CommandId(id as u16)))
         .collect()
-}
-
-fn rule_summary(summary: &Summary) -> RuleSummary {
-    RuleSummary {
-        held: summary.held as u64,
-        waiters: summary.waiters as u64,
-        without_ttl: summary.without_ttl as u64,
-        oldest_age_seconds: summary.oldest_age_micros as f64 / 1e6,
-    }
 }

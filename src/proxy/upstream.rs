@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 use tokio::io::Interest;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::client::{Moved, flush};
 use super::shared::Shared;
@@ -62,7 +62,17 @@ pub(super) struct Entered {
 /// # Errors
 /// What the system says, or `TimedOut`.
 pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
-    let stream = Stream::connect(&shared.upstream, shared.connect_timeout).await?;
+    let now = shared.now();
+    let Some(wait) = shared.pace.place(now, shared.connect_timeout) else {
+        let text = "too many clients come back at once (upstream.reconnect_rate)";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+    };
+    if !wait.is_zero() {
+        sleep(wait).await;
+    }
+    let stream = Stream::connect(&shared.upstream, shared.connect_timeout)
+        .await
+        .inspect_err(|_| shared.pace.trouble(shared.now()))?;
     if let Err(error) = stream.keep_alive(KEEP_ALIVE) {
         tracing::debug!(%error, "no keep-alive for the server");
     }

@@ -22,6 +22,8 @@ use crate::session::Policy;
 
 /// How often those clients are looked at that may do without their own connection.
 const LOOK: Duration = Duration::from_millis(500);
+/// How often clients are looked at that may have been idle for too long: so much later one may be closed, at most.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// A trunk that no client has at so many of these looks in a row is closed.
 const IDLE_LOOKS: u32 = 20;
 /// Bytes kept on one worker for clients that do not read their answers.
@@ -50,6 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
         kept: Cell::new(0),
     });
     let mut look = interval(LOOK);
+    let mut idle_look = interval(IDLE_LOOK);
     let mut leaving = false;
     loop {
         tokio::select! {
@@ -62,6 +65,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
                 worker.each_client(|client| client.borrow_mut().leave());
             }
             _ = look.tick(), if worker.shares() => worker.look(),
+            _ = idle_look.tick() => worker.close_idle(),
         }
     }
 }
@@ -85,6 +89,18 @@ impl Worker {
                 client.wake();
             }
         });
+    }
+
+    /// Asks clients to leave that have been idle for too long, if there is such a limit.
+    fn close_idle(&self) {
+        if let Some(idle) = self.shared.limits.load().idle {
+            let now = self.shared.now();
+            self.each_client(|client| {
+                if client.borrow().is_idle(idle, now) {
+                    client.borrow_mut().leave();
+                }
+            });
+        }
     }
 
     /// What a server that lets somebody in now has proved.

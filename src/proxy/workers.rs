@@ -1,15 +1,18 @@
 //! The worker threads: each has a runtime of its own and keeps the clients that it is given, by turns. Counts the clients
 //! in all. Carries no bytes.
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
+use super::listener::Limits;
 use super::pulse::{Beat, Pulse};
 use super::shared::Shared;
 use super::stream::Arrival;
@@ -30,16 +33,54 @@ pub(super) struct Newcomer {
 #[derive(Debug, Default)]
 pub(super) struct Seats {
     taken: AtomicUsize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
     left: Notify,
 }
 
 /// One client's place.
-pub(super) struct Seat(Arc<Seats>);
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    /// Over TCP.
+    address: Option<IpAddr>,
+}
+
+impl Seats {
+    fn by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one client more, unless there are enough of them, or of those from its address.
+    fn take(self: &Arc<Self>, address: Option<IpAddr>, limits: &Limits) -> Option<Seat> {
+        if self.taken.load(Ordering::Acquire) >= limits.max_connections {
+            return None;
+        }
+        if let Some(address) = address {
+            let mut by_address = self.by_address();
+            let count = by_address.entry(address).or_default();
+            if limits.per_address.is_some_and(|most| *count >= most) {
+                return None;
+            }
+            *count += 1;
+        }
+        self.taken.fetch_add(1, Ordering::AcqRel);
+        Some(Seat {
+            seats: Arc::clone(self),
+            address,
+        })
+    }
+}
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
-        self.0.left.notify_one();
+        if let Some(address) = self.address {
+            let mut by_address = self.seats.by_address();
+            match by_address.get_mut(&address) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => _ = by_address.remove(&address),
+            }
+        }
+        self.seats.taken.fetch_sub(1, Ordering::AcqRel);
+        self.seats.left.notify_one();
     }
 }
 
@@ -84,18 +125,22 @@ impl Workers {
         self.seats.taken.load(Ordering::Acquire)
     }
 
+    /// A place for one client more, if there is any.
+    pub(super) fn seat(&self, address: Option<IpAddr>, limits: &Limits) -> Option<Seat> {
+        self.seats.take(address, limits)
+    }
+
     /// By which to ask whether they still turn.
     pub(super) fn pulse(&self) -> Pulse {
         self.pulse.clone()
     }
 
     /// Gives a client to the next thread.
-    pub(super) fn give(&mut self, arrival: Arrival, connection: ConnectionId) {
-        self.seats.taken.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn give(&mut self, arrival: Arrival, connection: ConnectionId, seat: Seat) {
         let newcomer = Newcomer {
             arrival,
             connection,
-            seat: Seat(Arc::clone(&self.seats)),
+            seat,
         };
         self.next = (self.next + 1) % self.inboxes.len();
         if let Some(inbox) = self.inboxes.get(self.next) {

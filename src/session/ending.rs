@@ -131,6 +131,16 @@ impl Session {
         self.pending.blocks()
     }
 
+    /// Whether the client is due nothing, now or later: no answer, no message, no monitor line.
+    pub fn waits_for_nothing(&self) -> bool {
+        self.pending.is_empty() && !self.subscriptions.any() && !self.monitoring && self.to_downstream.is_empty()
+    }
+
+    /// When the server was last heard.
+    pub fn heard(&self) -> Time {
+        self.heard
+    }
+
     /// What the driver does next.
     pub fn next(&self) -> Next {
         let blocks = self.pending.blocks();

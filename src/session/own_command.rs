@@ -6,7 +6,6 @@ use bytes::{Bytes, BytesMut};
 use super::Session;
 use super::pending::{Expect, Special};
 use super::requests::{Request, Taken};
-use crate::event::RuleIndex;
 use crate::lock::call::{Call, Subject};
 use crate::lock::rule::Mode;
 use crate::resp::{encode, texts};
@@ -69,13 +68,9 @@ impl Session {
     /// A flat list of names and values: the connection, then the owner under each rule.
     fn who_am_i(&mut self) -> Bytes {
         let mut fields = vec![("connection".to_owned(), self.identity.connection.to_string())];
-        for index in 0..self.policy.rules.list().len() {
-            let rule = RuleIndex(u16::try_from(index).unwrap_or(u16::MAX));
-            let owner = self.identity.owner(&self.policy.rules, rule).owner;
-            fields.push((
-                format!("owner under rule {}", self.policy.rules.rule(rule).name),
-                owner.to_string(),
-            ));
+        for (index, rule) in self.policy.rules.iter() {
+            let owner = self.identity.owner(&self.policy.rules, index).owner;
+            fields.push((format!("owner under rule {}", rule.name), owner.to_string()));
         }
         let mut answer = BytesMut::new();
         encode::array(&mut answer, fields.len() * 2);

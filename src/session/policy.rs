@@ -63,6 +63,22 @@ impl Policy {
         }
     }
 
+    /// The same policy with these rules in place of its own. `None`: there have been too many, see [`Rules::followed_by`].
+    pub fn with_rules(&self, rules: Vec<Rule>) -> Option<Policy> {
+        let rules = self.rules.followed_by(rules)?;
+        // Commands under way refer to the shield that is there; to one that nobody wanted until now, none does.
+        let shield = if self.shield.is_on() {
+            Arc::clone(&self.shield)
+        } else {
+            Arc::new(Shield::new(rules.list()))
+        };
+        Some(Policy {
+            rules,
+            shield,
+            ..self.with(self.features)
+        })
+    }
+
     /// The rules that ask whether their locks' owners are connected.
     pub(super) fn attentive_rules(&self) -> impl Iterator<Item = RuleIndex> + '_ {
         let attentive = |rule: &Rule| rule.mode == Mode::Enforce && (rule.renew || rule.release_on_disconnect);

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lockward::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
+use lockward::admin::api::{
+    Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+};
 use lockward::admin::{Answer, Backend, RecordsError, serve};
 use lockward::lock::chore::{Done, Seen};
 use serde_json::Value;
@@ -47,6 +49,8 @@ pub struct Memory {
     pub advice: Mutex<Suggestions>,
     /// The records asked for.
     pub asked: Mutex<Vec<RecordsQuery>>,
+    /// What comes of a reload.
+    pub reloaded: Mutex<Result<Reloaded, String>>,
     unready: Mutex<Option<String>>,
     inspected: Mutex<Bytes>,
     released: Mutex<Vec<ForcedRelease>>,
@@ -69,6 +73,7 @@ impl Default for Memory {
             unready: Mutex::default(),
             inspected: Mutex::default(),
             released: Mutex::default(),
+            reloaded: Mutex::new(Ok(Reloaded::default())),
         }
     }
 }
@@ -123,6 +128,10 @@ impl Backend for Memory {
                 _ => Ok(Done::Freed { held_ms: Some(5000) }),
             }
         })
+    }
+
+    fn reload(&self) -> Result<Reloaded, String> {
+        self.reloaded.lock().unwrap().clone()
     }
 
     fn rules(&self) -> Vec<RuleView> {

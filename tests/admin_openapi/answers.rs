@@ -12,6 +12,7 @@ use crate::spec::Spec;
 
 /// Statuses that are told elsewhere or cannot be brought about here: an answer that takes ten seconds, a crash.
 const ELSEWHERE: [&str; 2] = ["500", "504"];
+const RELOAD: &str = "/-/reload";
 
 fn sample<T: DeserializeOwned>(spec: &Spec, name: &str) -> T {
     serde_json::from_value(spec.sample(spec.schema(name), true)).unwrap()
@@ -89,6 +90,9 @@ async fn every_answer_that_stands_in_the_file_is_given_and_is_as_it_says() {
         ("DELETE", lock, "/api/v1/locks/lock:a?db=x", &token),
         ("DELETE", lock, "/api/v1/locks/lock:a", ""),
         ("DELETE", lock, "/api/v1/locks/lock:a", &format!("{token}{foreign}")),
+        ("POST", RELOAD, RELOAD, &token),
+        ("POST", RELOAD, RELOAD, ""),
+        ("POST", RELOAD, RELOAD, &format!("{token}{foreign}")),
         ("GET", "/api/v1/records", "/api/v1/records?db=1&cursor=5", ""),
         ("GET", "/api/v1/records", "/api/v1/records?pattern=busy", ""),
         ("GET", "/api/v1/records", "/api/v1/records?pattern=away", ""),
@@ -109,16 +113,24 @@ async fn every_answer_that_stands_in_the_file_is_given_and_is_as_it_says() {
     }
     admin.backend.unready("draining");
     given.insert(described(&spec, "GET", "/readyz", &get(admin.address, "/readyz").await));
-    for path in [
-        "/metrics",
-        "/livez",
-        "/readyz",
-        "/api/v1/rules",
-        "/api/v1/suggestions",
-        "/api/v1/openapi.json",
+    *admin.backend.reloaded.lock().unwrap() = Err("lockward.toml:3: log.levl: unknown key".to_owned());
+    given.insert(described(
+        &spec,
+        "POST",
+        RELOAD,
+        &ask(admin.address, "POST", RELOAD, &token).await,
+    ));
+    for (method, path) in [
+        ("GET", "/metrics"),
+        ("GET", "/livez"),
+        ("GET", "/readyz"),
+        ("GET", "/api/v1/rules"),
+        ("GET", "/api/v1/suggestions"),
+        ("GET", "/api/v1/openapi.json"),
+        ("POST", RELOAD),
     ] {
-        let answer = send(admin.address, &format!("GET {path} HTTP/1.1\r\n\r\n")).await;
-        given.insert(described(&spec, "GET", path, &answer));
+        let answer = send(admin.address, &format!("{method} {path} HTTP/1.1\r\n\r\n")).await;
+        given.insert(described(&spec, method, path, &answer));
     }
     given.extend(misdirected(&spec, &admin).await);
     given.extend(streams(&spec, &admin).await);
@@ -142,7 +154,7 @@ async fn every_answer_that_stands_in_the_file_is_given_and_is_as_it_says() {
 async fn misdirected(spec: &Spec, admin: &Admin) -> Vec<String> {
     let mut given = Vec::new();
     for (path, operations) in spec.0["paths"].as_object().unwrap() {
-        for method in ["GET", "DELETE"] {
+        for method in ["GET", "DELETE", "POST"] {
             if operations[method.to_lowercase()]["responses"]["421"].is_object() {
                 let asked = path.replace("{key}", "lock:a");
                 let request = format!("{method} {asked} HTTP/1.1\r\nHost: evil.example\r\n\r\n");
@@ -208,9 +220,14 @@ async fn a_method_that_is_not_in_the_file_is_refused() {
             let there = operations.get(&as_get).is_some();
             assert_eq!(answer.status != 405, there, "{method} {asked}: {}", answer.body);
             if !there {
-                assert!(answer.json()["error"].is_string(), "{method} {asked}");
+                // A HEAD has no body.
                 assert!(
-                    answer.head.contains("\r\nallow: get,head"),
+                    method == "HEAD" || answer.json()["error"].is_string(),
+                    "{method} {asked}"
+                );
+                let allowed = if asked == RELOAD { "post" } else { "get,head" };
+                assert!(
+                    answer.head.contains(&format!("\r\nallow: {allowed}")),
                     "{method} {asked}: {}",
                     answer.head
                 );

@@ -55,6 +55,7 @@ fn every_type_is_as_the_file_says() {
     same::<Uncovered>("Uncovered");
     same::<Advice>("Advice");
     same::<Snapshot>("Snapshot");
+    same::<Reloaded>("Reloaded");
     by_default::<LockList>("LockList");
     by_default::<Known>("Known");
     by_default::<Event>("Event");

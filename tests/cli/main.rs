@@ -4,6 +4,7 @@
 #[path = "../real_server/mod.rs"]
 mod real_server;
 
+mod check;
 mod explain;
 mod faults;
 mod rig;

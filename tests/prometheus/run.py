@@ -31,6 +31,8 @@ DASHBOARD = os.path.join(TOP, "deploy", "grafana", "lockward.json")
 NOT_SHOWN = {
     "lockward_config_reload_total": "whether the last one succeeded is shown",
     "lockward_config_reload_success_timestamp_seconds": "whether it succeeded is shown",
+    "lockward_upstream_condition": "0 as long as all is well; LockwardUpstreamReadOnly and LockwardAcquireErrors tell",
+    "lockward_upstream_changes_total": "the log tells each one",
     "process_start_time_seconds": "lockward_start_time_seconds is shown",
     "process_threads": "fixed by the number of cores",
     "process_virtual_memory_bytes": "says little; resident memory is shown",

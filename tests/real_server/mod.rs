@@ -84,6 +84,12 @@ impl RealServer {
         let _ = self.process.wait();
     }
 
+    /// Asks it to end, and waits for that.
+    pub fn end(&mut self) {
+        self.signal("-TERM");
+        let _ = self.process.wait();
+    }
+
     /// Starts it again on the same port. It may not listen yet when this returns.
     pub fn restart(&mut self) {
         self.process = launch(&self.program, &self.options, &self.folder, self.port);

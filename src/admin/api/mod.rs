@@ -19,6 +19,15 @@ pub use suggestion::{Advice, AdviceKind, Suggestions, Uncovered};
 
 use serde::{Deserialize, Serialize};
 
+/// What a reload of the configuration has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// One line for each thing that is in force now.
+    pub applied: Vec<String>,
+    /// The keys whose new value waits for a restart.
+    pub needs_restart: Vec<String>,
+}
+
 /// What `/api/v1/live` sends: the table as asked for, and the rules, whenever either has changed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {

@@ -8,6 +8,7 @@ mod openapi;
 mod page;
 mod reading;
 mod release;
+mod reload;
 mod streams;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use tokio::sync::{Semaphore, watch};
 
@@ -75,7 +76,7 @@ pub(super) fn router(
 }
 
 /// What is asked for by programs; the page is not. All of it stands in the OpenAPI file.
-fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 12] {
+fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 13] {
     let lock = get(locks::one).delete(release::release_lock);
     [
         ("/metrics", get(metrics)),
@@ -91,6 +92,7 @@ fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 12] {
         ("/api/v1/events", get(streams::events)),
         ("/api/v1/live", get(streams::live)),
         ("/api/v1/openapi.json", get(openapi::openapi)),
+        ("/-/reload", post(reload::reload)),
     ]
 }
 

@@ -83,7 +83,7 @@ async fn release(shared: Arc<Shared>, peer: Peer, target: Target) -> Response {
 }
 
 /// Whether the request carries the token. Compared in constant time, so that its beginning cannot be guessed bit by bit.
-fn authorize(shared: &Shared, peer: Peer, headers: &HeaderMap) -> Result<(), Failure> {
+pub(super) fn authorize(shared: &Shared, peer: Peer, headers: &HeaderMap) -> Result<(), Failure> {
     if shared.token.is_empty() {
         let text = "no admin token is configured, so nothing can be changed here: set `token` in [admin]";
         return Err(failure(StatusCode::FORBIDDEN, text));

@@ -42,7 +42,7 @@ pub use self::table::{Row, SortBy, Table, TableQuery};
 pub use self::warning::Warning;
 use super::LONGEST_KEPT_KEY;
 use super::owner::Bound;
-use super::rule::Rule;
+use super::rule::{Mode, Rule};
 use super::waiters::Waiters;
 pub use super::waiters::{Waited, Waiting};
 use crate::event::{Event, Owner, RuleIndex, Time};
@@ -138,9 +138,10 @@ impl From<&Rule> for Settings {
     fn from(rule: &Rule) -> Self {
         Settings {
             name: rule.name.clone(),
-            renew: rule.renew,
+            // Under an observe rule nothing is done, also with what was acquired before it was one.
+            renew: rule.renew && rule.mode == Mode::Enforce,
             max_hold_ms: rule.max_hold_ms,
-            release_on_disconnect: rule.release_on_disconnect,
+            release_on_disconnect: rule.release_on_disconnect && rule.mode == Mode::Enforce,
             disconnect_grace_ms: rule.disconnect_grace_ms,
             window_ms: rule.late_release_window_ms,
         }
@@ -178,14 +179,15 @@ impl Keeper {
         }
     }
 
-    /// Takes a new configuration. Rules keep their leases by name; leases of a rule that is gone are not followed any
-    /// more. A lease keeps its owner, and the TTL it has.
+    /// Takes a new configuration. Rules keep their leases by name; leases of a rule that is gone or off are not followed
+    /// any more. A lease keeps its owner, and the TTL it has.
     pub fn reload(&mut self, at: Time, rules: &[Rule]) {
         let old = std::mem::replace(&mut self.rules, rules.iter().map(Settings::from).collect());
-        let new = &self.rules;
         let place = |rule: RuleIndex| {
             let name = &old.get(usize::from(rule.0))?.name;
-            let index = new.iter().position(|settings| settings.name == *name)?;
+            let index = rules
+                .iter()
+                .position(|rule| rule.name == *name && rule.mode != Mode::Off)?;
             u16::try_from(index).ok().map(RuleIndex)
         };
         self.book.renumber(place);

@@ -62,3 +62,35 @@ fn a_rule_of_another_configuration_is_off() {
     assert_eq!(rules(&[]).rule(RuleIndex(3)).mode, Mode::Off);
     assert_eq!(rules(&[]).find(b"lock:a"), None);
 }
+
+#[test]
+fn rules_keep_their_places_by_name() {
+    let old = rules(&[("a:*", Mode::Observe), ("b:*", Mode::Enforce)]);
+    assert_eq!(old.meet(b"a:1"), Some(RuleIndex(0)));
+    assert_eq!(old.meet(b"b:1"), Some(RuleIndex(1)));
+    let b = Rule {
+        patterns: vec![b"b:*"[..].into(), b"bb:*"[..].into()],
+        ..Rule::new("b:*")
+    };
+    let next = old.followed_by(vec![Rule::new("c:*"), b, Rule::new("*")]).unwrap();
+    let order: Vec<_> = next.iter().map(|(index, rule)| (index.0, &*rule.name)).collect();
+    assert_eq!(order, [(2, "c:*"), (1, "b:*"), (3, "*")]);
+    for (key, place) in [(&b"bb:1"[..], 1), (b"c:1", 2), (b"a:1", 3)] {
+        assert_eq!(next.find(key), Some(RuleIndex(place)), "{}", key.escape_ascii());
+    }
+    assert_eq!(next.rule(RuleIndex(0)).mode, Mode::Off, "gone, and its place with it");
+    assert_eq!(&*next.rule(RuleIndex(0)).name, "a:*");
+    assert!(!next.has_met(RuleIndex(1)), "its patterns are others");
+    let again = next.followed_by(vec![Rule::new("a:*"), Rule::new("*")]).unwrap();
+    let order: Vec<_> = again.iter().map(|(index, _)| index.0).collect();
+    assert_eq!(order, [0, 3]);
+    assert_eq!(again.find(b"a:1"), Some(RuleIndex(0)));
+}
+
+#[test]
+fn places_can_run_out() {
+    let names = |from: u32, to: u32| (from..to).map(|number| Rule::new(&number.to_string())).collect();
+    let full = Rules::new(names(0, 65_536), b"lockward:");
+    assert!(full.followed_by(names(65_000, 65_536)).is_some());
+    assert!(full.followed_by(names(65_000, 65_537)).is_none());
+}

@@ -110,10 +110,11 @@ fn read(shared: &Shared, query: &LocksQuery) -> Result<TableQuery, String> {
 
 fn rule_named(shared: &Shared, name: &str) -> Result<Arc<str>, String> {
     let policy = shared.policy.load();
-    let rules = policy.rules.list();
-    let found = rules.iter().find(|rule| *rule.name == *name);
+    let mut rules = policy.rules.iter().map(|(_, rule)| rule);
+    let found = rules.find(|rule| *rule.name == *name);
     found.map(|rule| rule.name.clone()).ok_or_else(|| {
-        let names: Vec<String> = rules.iter().map(|rule| format!("\"{}\"", rule.name)).collect();
+        let names = policy.rules.iter().map(|(_, rule)| format!("\"{}\"", rule.name));
+        let names: Vec<String> = names.collect();
         let (name, names) = (printable(name.as_bytes()), names.join(", "));
         format!("there is no rule \"{name}\"; the rules are: {names}")
     })

@@ -1,6 +1,7 @@
 //! What the admin side can see and do, on lockward's own connection. Serves no HTTP itself.
 
 mod events;
+mod gauges;
 mod history;
 mod locks;
 mod records;
@@ -13,9 +14,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{broadcast, watch};
 
+use super::reload::Reloader;
 use super::shared::Shared;
 use super::telling::Untold;
-use crate::admin::api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, RuleView, Suggestions};
+use crate::admin::api::{
+    Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+};
 use crate::admin::{Answer, Backend, RecordsError};
 use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
 use crate::lock::chore::{Chore, Done, Seen, Task};
@@ -47,6 +51,9 @@ impl Backend for Admin {
         let state = self.shared.own.state();
         let state = state.borrow();
         match (&state.error, state.up) {
+            (_, true) if self.shared.condition.borrow().replica => {
+                Err("the server is a replica and refuses writes".to_owned())
+            }
             (_, true) => Ok(()),
             (Some(error), false) => Err(error.clone()),
             (None, false) => Err("the server has not answered yet".to_owned()),
@@ -54,7 +61,7 @@ impl Backend for Admin {
     }
 
     fn metrics_text(&self) -> String {
-        self.shared.metrics.render(&self.shared.table())
+        self.shared.metrics.render(&gauges::all(&self.shared))
     }
 
     fn rule_of(&self, key: &[u8]) -> Option<Arc<str>> {
@@ -117,13 +124,22 @@ impl Backend for Admin {
         })
     }
 
+    fn reload(&self) -> Result<Reloaded, String> {
+        let reloader = Reloader(Arc::clone(&self.shared));
+        let changes = reloader.reload().map_err(|error| error.to_string())?;
+        Ok(Reloaded {
+            applied: changes.applied,
+            needs_restart: changes.needs_restart.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
     fn rules(&self) -> Vec<RuleView> {
         rules::views(&self.shared)
     }
 
     fn has_rule(&self, name: &str) -> bool {
         let policy = self.shared.policy.load();
-        policy.rules.list().iter().any(|rule| *rule.name == *name)
+        policy.rules.iter().any(|(_, rule)| *rule.name == *name)
     }
 
     fn locks(&self, query: &LocksQuery) -> Result<LockList, String> {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::admin::api::{Record, RecordPage, RecordsQuery};
 use crate::admin::{Answer, RecordsError};
 use crate::lock::chore::{Chore, Done, Seen, Task};
+use crate::lock::glob::escaped;
 use crate::lock::record::lock_key;
 use crate::lock::search::Search;
 use crate::proxy::own::OwnError;
@@ -189,18 +190,6 @@ fn scanned(reply: &Bytes) -> Option<(u64, Vec<Bytes>)> {
     let names = frame::elements(parts.next()?)?;
     let names = names.map(|name| frame::bulk(name).map(|name| reply.slice_ref(name)));
     Some((cursor, names.collect::<Option<Vec<_>>>()?))
-}
-
-/// The text as a pattern that matches only itself.
-fn escaped(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 1);
-    for letter in text.chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '^' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
 }
 
 #[cfg(test)]

@@ -14,10 +14,12 @@ pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
     let policy = shared.policy.load();
     let now = shared.now();
     let gauges = shared.keeper().summary(now);
-    let views = policy.rules.iter().zip(&gauges).map(|((index, rule), gauges)| {
+    let views = policy.rules.iter().map(|(index, rule)| {
         let mut view = settings(rule);
         view.matched = policy.rules.has_met(index);
-        gauge(&mut view, gauges);
+        if let Some(gauges) = gauges.get(usize::from(index.0)) {
+            gauge(&mut view, gauges);
+        }
         // For each rule anew, so that no client waits for the figures of all.
         figures(shared, &shared.telling.chronicle(), index, now, &mut view);
         view
@@ -41,12 +43,12 @@ pub(super) fn advice(shared: &Shared) -> Vec<Advice> {
     all
 }
 
-/// For each rule, by position: 99 of 100 of its leases are held no longer, in milliseconds.
+/// For each rule, by its place: 99 of 100 of its leases are held no longer, in milliseconds.
 pub(super) fn usual_hold_ms(shared: &Shared) -> Vec<Option<u64>> {
     let policy = shared.policy.load();
-    let rules = policy.rules.iter();
-    rules
-        .map(|(index, _)| shared.telling.chronicle().usual_hold_ms(index))
+    let places = (0..=u16::MAX).zip(policy.rules.list());
+    places
+        .map(|(place, _)| shared.telling.chronicle().usual_hold_ms(RuleIndex(place)))
         .collect()
 }
 

@@ -171,7 +171,7 @@ fn is_built_in(rules: &Rules) -> bool {
         name: "default".into(),
         ..Rule::new("lock:*")
     };
-    rules.list() == [built_in]
+    rules.iter().map(|(_, rule)| rule).eq([&built_in])
 }
 
 /// The rules that have got no key in the time that they were given.

@@ -56,7 +56,9 @@ impl Client {
             Poll::Ready(Ok(len)) => {
                 worker.with_policy(|policy| session.adopt(policy));
                 shared.moved(Side::Downstream, Direction::In, len);
-                session.receive_downstream(scratch.get(..len).unwrap_or_default(), shared.now());
+                let now = shared.now();
+                self.active = now;
+                session.receive_downstream(scratch.get(..len).unwrap_or_default(), now);
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {

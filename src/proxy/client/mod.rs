@@ -23,7 +23,7 @@ use super::stream::Stream;
 use super::trunk::Trunk;
 use super::upstream::{Own, connect};
 use super::worker::Worker;
-use crate::event::ConnectionId;
+use crate::event::{ConnectionId, Time};
 use crate::lock::keeper::Closing;
 use crate::resp::{encode, texts};
 use crate::session::{Line, Next, Session};
@@ -60,6 +60,8 @@ pub(super) struct Client {
     waker: Option<Waker>,
     /// Its task waits for bytes of the client.
     reading: bool,
+    /// When it last sent something or was answered.
+    active: Time,
     /// It is on the list of those whose answers wait to be written.
     answered: bool,
     /// Bytes of it that the worker counts as kept for slow readers.
@@ -117,6 +119,7 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
             proven: false,
             waker: None,
             reading: false,
+            active: worker.shared.now(),
             answered: false,
             kept: 0,
             timer: None,
@@ -272,7 +275,13 @@ impl Client {
         shared.closed(connection, closing, &self.session.bound_owners());
     }
 
-    /// A drain was asked for.
+    /// Whether it has asked for nothing for so long, and waits for nothing.
+    pub(super) fn is_idle(&self, idle: Duration, now: Time) -> bool {
+        let since = now.since(self.active.max(self.session.heard()));
+        u128::from(since) >= idle.as_micros() && self.session.waits_for_nothing()
+    }
+
+    /// It is asked to leave: a drain, or it was idle for too long.
     pub(super) fn leave(&mut self) {
         self.session.leave();
         self.wake();

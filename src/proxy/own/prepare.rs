@@ -12,7 +12,10 @@ use crate::resp::encode;
 
 /// Makes a fresh connection ready. Returns what is known of the server then.
 pub(super) async fn prepare(link: &mut Link, server: &Server, settings: &Settings) -> Result<State, Fault> {
-    let login = error_text(&link.ask_one(&["PING"]).await?).is_some_and(|text| text.starts_with("NOAUTH"));
+    let refusal = error_text(&link.ask_one(&["PING"]).await?).unwrap_or_default();
+    // A server that loads answers slowly, and some of what follows as if all were well.
+    not_loading("PING", &refusal)?;
+    let login = refusal.starts_with("NOAUTH");
     if let Some(password) = server.password.as_ref().map(Secret::reveal) {
         let reply = match &server.user {
             Some(user) => link.ask_one(&["AUTH", user, password]).await?,
