@@ -158,6 +158,7 @@ def package_installs_runs_in_its_sandbox_and_goes(given):
             raise Wrong("systemd finds it exposed: " + exposure)
         confined(machine)
         locks(machine)
+        read_again(machine)
         by_socket(machine)
         kept_alive(machine)
         changed(machine, given.package())
@@ -200,6 +201,18 @@ def locks(machine):
     metrics = machine.run("lockward", "locks", "-o", "json")
     if "lock:a" in metrics:
         raise Wrong("the lock is still shown")
+
+
+def read_again(machine):
+    """systemctl reload: a file with a slip changes nothing and is named in the journal, a good one is in force."""
+    path = "/etc/lockward/lockward.toml"
+    good = machine.run("cat", path)
+    for text, words in ((good + "slip = 1\n", "nothing has changed: "),
+                        (good + '[log]\nlevel = "debug"\n', "the configuration was reloaded: ")):
+        machine.write(path, text)
+        machine.run("systemctl", "reload", "lockward")
+        machine.wait_for(words, lambda said=words: said in machine.run("journalctl", "--no-pager", "-u", "lockward"))
+    machine.write(path, good)
     machine.run("systemctl", "reload", "lockward")
     if machine.state("ActiveState") != "active":
         raise Wrong("a reload ended it")
