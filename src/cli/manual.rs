@@ -196,7 +196,8 @@ const SECTIONS: [Section; 4] = [
             ),
             (
                 "SIGHUP",
-                "Asks for the configuration to be read again. The log says what came of it.",
+                "Reads the configuration again: rules, log level and limits come into force all or nothing. The log says what \
+                 changed, what is wrong, and what needs a restart.",
             ),
         ],
     ),

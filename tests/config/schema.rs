@@ -102,8 +102,9 @@ fn words_and_bounds_are_those_of_the_reader() {
         if let Some(default) = value.get("default") {
             assert!(taken(&head, &key, default), "{head} {key} = {default}");
         }
-        let wrong = json!({});
-        assert!(!taken(&head, &key, &wrong), "{head} {key} = a table");
+        if value["type"] != "object" {
+            assert!(!taken(&head, &key, &json!({})), "{head} {key} = a table");
+        }
     }
 }
 

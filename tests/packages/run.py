@@ -22,6 +22,7 @@ TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 from harness.installing import Broken, python_libraries     # noqa: E402
 
+TOOLS = ("fish", "lintian", "man", "systemd-analyze", "zsh")
 CACHE = os.path.join(TOP, ".cache", "packages")
 
 
@@ -52,11 +53,13 @@ class Given:
         with open(self.path(*parts)) as file:
             return file.read()
 
+    def fetch(self, name):
+        """The path of a tool; empty, if it cannot be had."""
+        return self.once(name, lambda: subprocess.run(
+            [self.path("scripts", "get-tool"), name], stdout=subprocess.PIPE, text=True).stdout.strip())
+
     def tool(self, name):
-        def fetch():
-            done = subprocess.run([self.path("scripts", "get-tool"), name], stdout=subprocess.PIPE, text=True)
-            return done.stdout.strip()
-        path = self.once(name, fetch)
+        path = self.fetch(name)
         if not path:
             raise Wrong("there is no %s (see above)" % name)
         return path
@@ -118,6 +121,9 @@ def main():
         except Broken as error:
             print("FAIL  packages: %s\n0 passed, 1 failed" % error)
             return 1
+        # Before anything else: what is installed now must not change the files below a machine that runs (boot.py).
+        for name in TOOLS:
+            given.fetch(name)
         wanted = [check for check in checks() if options.only in check.__name__.replace("_", " ")]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for line, good in pool.map(lambda check: outcome(check, given), wanted):
