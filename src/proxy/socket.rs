@@ -76,6 +76,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
+    #[inline]
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(into);
         let read = match self {
@@ -89,6 +90,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
+    #[inline]
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(stream) => stream.poll_write_ready(cx),
@@ -100,6 +102,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
+    #[inline]
     pub(super) fn try_write(&self, from: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.try_write(from),

@@ -69,6 +69,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says, or what is wrong with the other side's TLS.
+    #[inline]
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Stream::Plain(socket) => socket.poll_read(cx, into),
@@ -80,6 +81,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says.
+    #[inline]
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket().poll_write_ready(cx)
     }
@@ -89,6 +91,7 @@ impl Stream {
     ///
     /// # Errors
     /// What the system says.
+    #[inline]
     pub(super) fn try_write(&self, from: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.try_write(from),

@@ -211,6 +211,8 @@ impl Tls {
         }
     }
 
+    // A call of its own: what it needs of the stack is not set aside where nothing is encrypted.
+    #[inline(never)]
     pub(in crate::proxy) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let Tls { socket, state } = self;
         let state = state.get_mut();
@@ -258,6 +260,8 @@ impl Tls {
 
     /// Writes what fits. What it says was not written has to come first at the next call: a part of it may be encrypted
     /// already.
+    // A call of its own: what it needs of the stack is not set aside where nothing is encrypted.
+    #[inline(never)]
     pub(in crate::proxy) fn try_write(&self, from: &[u8]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         if state.encrypted == 0 {
