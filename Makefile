@@ -69,7 +69,7 @@ prometheus: build ## metrics, alert rules and dashboard, with promtool
 	tests/prometheus/run.py --proxy $(RELEASE) --server $(REDIS) --promtool $$(scripts/get-tool promtool)
 
 packages: build ## units, man pages, completions, schema, Debian package, image, manifests: each shown to its validator, and installed
-	tests/packages/run.py --proxy $(RELEASE) --server $(REDIS)
+	tests/packages/run.py --all --proxy $(RELEASE) --server $(REDIS)
 
 deb: build ## the Debian package, in target/debian
 	scripts/deb
