@@ -71,19 +71,17 @@ impl Socket {
         }
     }
 
-    /// Reads what is there into the beginning of `into`, and how many bytes that were; 0 at the end of the stream. One
-    /// system call: a read that does not fill `into` is known to be the last one for now.
+    /// Reads what is there into what is not filled; nothing at the end of the stream. One system call: a read that does not
+    /// fill it is known to be the last one for now.
     ///
     /// # Errors
     /// What the system says.
     #[inline]
-    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(into);
-        let read = match self {
-            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
-            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
-        };
-        read.map_ok(|()| buffer.filled().len())
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, into),
+        }
     }
 
     /// Waits until something can be written.

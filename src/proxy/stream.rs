@@ -4,9 +4,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use super::socket::Socket;
@@ -71,10 +73,12 @@ impl Stream {
     /// What the system says, or what is wrong with the other side's TLS.
     #[inline]
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        match self {
-            Stream::Plain(socket) => socket.poll_read(cx, into),
-            Stream::Tls(tls) => tls.poll_read(cx, into),
-        }
+        let mut buffer = ReadBuf::new(into);
+        let read = match self {
+            Stream::Plain(socket) => socket.poll_read(cx, &mut buffer),
+            Stream::Tls(tls) => Pin::new(&mut **tls).poll_read(cx, &mut buffer),
+        };
+        read.map_ok(|()| buffer.filled().len())
     }
 
     /// Waits until something can be written.

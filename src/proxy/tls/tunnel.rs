@@ -152,8 +152,9 @@ impl State {
 
     fn handshake_step(&mut self, socket: &mut Socket, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<Handshake> {
         let buffer = buffer.get_mut(..HANDSHAKE_CHUNK).unwrap_or_default();
-        let len = ready!(socket.poll_read(cx, buffer)).map_err(HandshakeError::Io)?;
-        let bytes = buffer.get(..len).unwrap_or_default();
+        let mut buffer = ReadBuf::new(buffer);
+        ready!(socket.poll_read(cx, &mut buffer)).map_err(HandshakeError::Io)?;
+        let bytes = buffer.filled();
         let begins = !mem::replace(&mut self.heard, true);
         Poll::Ready(match bytes.first() {
             None if begins => Err(HandshakeError::Silent),
@@ -211,9 +212,7 @@ impl Tls {
         }
     }
 
-    // A call of its own: what it needs of the stack is not set aside where nothing is encrypted.
-    #[inline(never)]
-    pub(in crate::proxy) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_decrypted(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let Tls { socket, state } = self;
         let state = state.get_mut();
         if into.is_empty() {
@@ -242,10 +241,9 @@ impl Tls {
             let read = with_encrypted(|buffer| {
                 // No more than can be taken out again, but for one record.
                 let room = into.len().min(CHUNK);
-                let buffer = buffer.get_mut(..room).unwrap_or_default();
-                let len = ready!(socket.poll_read(cx, buffer))?;
-                let bytes = buffer.get(..len).unwrap_or_default();
-                Poll::Ready(io::Result::Ok(match bytes {
+                let mut buffer = ReadBuf::new(buffer.get_mut(..room).unwrap_or_default());
+                ready!(socket.poll_read(cx, &mut buffer))?;
+                Poll::Ready(io::Result::Ok(match buffer.filled() {
                     [] => None,
                     bytes => state.decrypt(bytes, into),
                 }))
@@ -295,8 +293,10 @@ impl Tls {
 }
 
 impl AsyncRead for Tls {
+    // A call of its own: what it needs of the stack is not set aside where nothing is encrypted.
+    #[inline(never)]
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let len = ready!(Tls::poll_read(&mut self, cx, into.initialize_unfilled()))?;
+        let len = ready!(self.poll_decrypted(cx, into.initialize_unfilled()))?;
         into.advance(len);
         Poll::Ready(Ok(()))
     }
