@@ -130,7 +130,11 @@ fn take(stream: Socket, shared: &Shared, workers: &mut Workers) {
     let limits = shared.limits.load();
     let address = stream.peer_address().map(|address| address.ip().to_canonical());
     let Some(seat) = workers.seat(address, &limits) else {
-        return turn_away(&stream);
+        // Who waits for a handshake would not understand it.
+        if shared.door.certificates.incoming().is_none() {
+            turn_away(&stream);
+        }
+        return;
     };
     if let Some(idle) = limits.keep_alive
         && let Err(error) = stream.keep_alive(idle)
