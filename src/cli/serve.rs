@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::systemd::Manager;
 use super::{Serve, Source, complain, runtime, say};
@@ -21,7 +22,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     // Before there are threads.
     let handed = Handed::take().map_err(|error| failed(&error.to_string()))?;
-    let Loaded { mut config, warnings } = serve.source.load()?;
+    let Loaded {
+        mut config, warnings, ..
+    } = serve.source.load()?;
     if let Some(admin) = handed.admin() {
         config.admin.address = admin;
     }
@@ -153,14 +156,19 @@ fn signals(reloader: Reloader) -> Result<impl Future<Output = ()>, ExitCode> {
     let told = Arc::clone(&first);
     tokio::spawn(async move {
         let mut seen = 0;
+        let mut reloading: Option<JoinHandle<_>> = None;
         loop {
             let code = tokio::select! {
                 _ = term.recv() => 143,
                 _ = interrupt.recv() => 130,
                 _ = hangup.recv() => {
                     let reloader = reloader.clone();
-                    // It has told the log what came of it.
-                    let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
+                    // One after the other; and however long the file takes, whoever wants an end is heard.
+                    if reloading.as_ref().is_none_or(JoinHandle::is_finished) {
+                        reloading = Some(tokio::task::spawn_blocking(move || reloader.reload()));
+                    } else {
+                        tracing::warn!("SIGHUP: a reload is under way already");
+                    }
                     continue;
                 }
             };

@@ -36,7 +36,9 @@ impl Config {
         if config.listen.tls.is_some() && new.listen.tls.is_some() {
             config.listen.tls = new.listen.tls;
         }
-        config.upstream.tls = new.upstream.tls;
+        if config.upstream.server == new.upstream.server {
+            config.upstream.tls = new.upstream.tls;
+        }
         (config, changes)
     }
 
@@ -54,7 +56,8 @@ impl Config {
         if both && self.listen.tls != new.listen.tls {
             lines.push("listen.tls: other files".to_owned());
         }
-        if self.upstream.tls != new.upstream.tls {
+        // Papers for another server are of no use to this one.
+        if self.upstream.server == new.upstream.server && self.upstream.tls != new.upstream.tls {
             lines.push("upstream.tls: other files or another name".to_owned());
         }
         rules(&self.rules, &new.rules, &mut lines);
@@ -71,6 +74,10 @@ impl Config {
             ),
             ("listen.workers", self.listen.workers != new.listen.workers),
             ("upstream.url", self.upstream.server != new.upstream.server),
+            (
+                "upstream.tls",
+                self.upstream.server != new.upstream.server && self.upstream.tls != new.upstream.tls,
+            ),
             ("upstream.mode", self.upstream.mode != new.upstream.mode),
             (
                 "upstream.connect_timeout",
@@ -150,6 +157,21 @@ mod tests {
     fn config(text: &str) -> Config {
         let loaded = Config::parse(text, Path::new("test.toml"), std::iter::empty());
         loaded.expect("it is a good configuration").config
+    }
+
+    #[test]
+    fn papers_wait_for_the_server_that_they_are_for() {
+        let old = config("[upstream]\nurl = \"rediss://old:1\"\ntls = { ca = \"old.pem\" }\n");
+        let moved = config("[upstream]\nurl = \"rediss://new:1\"\ntls = { ca = \"new.pem\" }\n");
+        let (next, changes) = old.changed_to(moved);
+        assert_eq!(next.upstream, old.upstream);
+        assert_eq!(changes.applied, Vec::<String>::new());
+        assert_eq!(changes.needs_restart, ["upstream.url", "upstream.tls"]);
+        let renewed = config("[upstream]\nurl = \"rediss://old:1\"\ntls = { ca = \"new.pem\" }\n");
+        let (next, changes) = old.changed_to(renewed.clone());
+        assert_eq!(next.upstream, renewed.upstream);
+        assert_eq!(changes.needs_restart, Vec::<&str>::new());
+        assert_eq!(changes.applied, ["upstream.tls: other files or another name"]);
     }
 
     #[test]

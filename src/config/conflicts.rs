@@ -155,6 +155,19 @@ fn times(sited: &SitedRule, faults: &mut Vec<Fault>) {
 }
 
 fn warn(config: &Config, warnings: &mut Vec<String>) {
+    if let Some(idle) = config.listen.idle_timeout {
+        let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+        let renewing = config.rules.iter().filter(|rule| rule.renew && rule.max_hold_ms > idle);
+        for rule in renewing {
+            warnings.push(format!(
+                "rule \"{}\": renew needs its owner connected, and listen.idle_timeout ({}) closes a holder that works for \
+                 longer without a command, before max_hold ({})",
+                rule.name.escape_debug(),
+                duration::text(idle),
+                duration::text(rule.max_hold_ms)
+            ));
+        }
+    }
     let named = |wanted: &dyn Fn(&Rule) -> bool| -> Option<String> {
         let names: Vec<String> = config
             .rules

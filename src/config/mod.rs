@@ -207,6 +207,8 @@ impl fmt::Debug for Secret {
 pub struct Loaded {
     /// The settings.
     pub config: Config,
+    /// Rules were given; without any there is the one for `lock:*`.
+    pub rules_given: bool,
     /// What works but may not be meant; one line each, to be shown at start-up and by `lockward check`.
     pub warnings: Vec<String>,
 }
@@ -239,8 +241,10 @@ impl Config {
         let settings = sections::read(tree, &mut faults);
         let mut warnings = Vec::new();
         conflicts::find(&settings, &mut faults, &mut warnings);
+        let rules_given = settings.rules.iter().any(|sited| sited.patterns != [Origin::File]);
         match faults.is_empty() {
             true => Ok(Loaded {
+                rules_given,
                 config: settings.into_config(),
                 warnings,
             }),

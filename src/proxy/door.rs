@@ -1,5 +1,6 @@
 //! How a client gets in: by TLS where that is spoken, within a time limit, and on the thread that will serve it, so that
-//! nobody waits for it. Who does not get in costs no connection to the server; it is counted, and told of in the log.
+//! nobody waits for it. Who does not get in by TLS costs no connection to the server; it is counted, and told of in the
+//! log.
 
 use std::sync::Arc;
 use std::time::Duration;

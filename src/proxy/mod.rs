@@ -262,6 +262,7 @@ async fn follow_server(shared: Arc<Shared>) {
     // Said once and not at each try.
     let mut said = String::new();
     let mut was_up = false;
+    let mut was_there = false;
     loop {
         let (up, features) = {
             let seen = state.borrow_and_update();
@@ -282,10 +283,11 @@ async fn follow_server(shared: Arc<Shared>) {
             }
             (seen.up, features(&seen))
         };
-        // Those who lost their connections are about to come back.
-        if up != was_up {
+        // Those who lost their connections are about to come back. At the start nobody has lost any.
+        if up != was_up && was_there {
             shared.pace.trouble(shared.now());
         }
+        was_there |= up;
         shared.metrics.upstream_up(up);
         if up && !was_up {
             shared.keeper().reconnected(shared.now());

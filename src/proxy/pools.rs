@@ -66,6 +66,7 @@ impl Pools {
         let state = self.0.borrow();
         let stranger = pool.user.is_none();
         if let Some(trunk) = state.trunks.get(pool)
+            && !trunk.is_over()
             && (proven || (stranger && trunk.proved.get().is_some_and(|proof| proof.holds(now))))
         {
             return Find::Use(Rc::clone(trunk));
@@ -112,7 +113,8 @@ impl Pools {
 
     /// The trunk of a pool; the one that is there stays.
     pub(super) fn get(&self, pool: &Pool) -> Option<Rc<Trunk>> {
-        self.0.borrow().trunks.get(pool).map(Rc::clone)
+        let state = self.0.borrow();
+        state.trunks.get(pool).filter(|trunk| !trunk.is_over()).map(Rc::clone)
     }
 
     /// Gives up the trunks that nobody has used at so many looks in a row.

@@ -20,6 +20,9 @@ pub enum ReloadError {
     /// The new settings are faulty.
     #[error(transparent)]
     Faulty(#[from] ConfigErrors),
+    /// An empty file, as somebody leaves behind who is about to write it anew, or one that was cut off.
+    #[error("the new settings have no [[locks]] at all, and those in force have: write the one rule that is meant")]
+    NoRules,
     /// A certificate is of no use.
     #[error(transparent)]
     Certificate(#[from] CertificateFault),
@@ -50,12 +53,27 @@ impl Reloading {
     fn reload(&self, shared: &Shared) -> Result<Changes, ReloadError> {
         // One after the other.
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
-        let Loaded { config: new, warnings } = (self.reread)()?;
+        let Loaded {
+            config: new,
+            rules_given,
+            warnings,
+        } = (self.reread)()?;
+        if !rules_given && new.rules != config.rules {
+            return Err(ReloadError::NoRules);
+        }
+        let followed = shared.keeper().len();
         let (next, changes) = config.changed_to(new);
         put_in_force(shared, &next)?;
         // The word stems from the configuration, so it is a level.
         let _ = self.log.set_level(next.log.level.word());
         *config = next;
+        let left = followed.saturating_sub(shared.keeper().len());
+        if left > 0 {
+            tracing::warn!(
+                leases = left,
+                "leases are not followed any more, since no rule of the name that they were acquired under is in force"
+            );
+        }
         for warning in &warnings {
             tracing::warn!("{warning}");
         }
@@ -125,6 +143,8 @@ fn put_in_force(shared: &Shared, config: &Config) -> Result<(), ReloadError> {
         Some(next) => Arc::new(next),
         None => Arc::clone(old),
     });
+    // Also those who send nothing have to say whose they are under the new rules.
+    shared.reloads.send_modify(|count| *count += 1);
     shared.chores.notify_one();
     shared.telling.changed();
     Ok(())

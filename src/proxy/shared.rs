@@ -57,6 +57,8 @@ pub(super) struct Shared {
     pub pace: Pace,
     /// Limits of the accepting side.
     pub limits: ArcSwap<Accepting>,
+    /// How often other settings came into force.
+    pub reloads: watch::Sender<u64>,
     /// Where other settings come from, if there can be any.
     pub reloading: OnceLock<Reloading>,
     /// How long a connect may take.
@@ -108,6 +110,7 @@ impl Shared {
             condition: watch::Sender::default(),
             pace: Pace::new(config.upstream.reconnect_rate),
             limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
+            reloads: watch::Sender::default(),
             reloading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,
             draining,

@@ -81,6 +81,19 @@ impl Stream {
         read.map_ok(|()| buffer.filled().len())
     }
 
+    /// Reads what comes behind the end that was said, and how many bytes that were; what they mean is of no interest.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(into);
+        let read = match self {
+            Stream::Plain(socket) => socket.poll_read(cx, &mut buffer),
+            Stream::Tls(tls) => tls.poll_discard(cx, &mut buffer),
+        };
+        read.map_ok(|()| buffer.filled().len())
+    }
+
     /// Waits until something can be written.
     ///
     /// # Errors

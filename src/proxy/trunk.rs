@@ -119,6 +119,11 @@ impl Trunk {
         }
     }
 
+    /// Whether it is given up, or about to be.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
     /// Makes its task look around.
     fn wake(&self) {
         if self.asleep.replace(false)

@@ -23,6 +23,9 @@ use crate::session::Handshake;
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// Answers to a handshake are short; a server that says more is none.
 const LONGEST: usize = 64 * 1024;
+/// So long a client waits for its turn to connect while the server is in trouble. Who would have to wait for longer is told
+/// so: it comes again, and the place is for somebody who is still there.
+const LONGEST_ROW: Duration = Duration::from_millis(500);
 const NOAUTH: &[u8] = b"-NOAUTH";
 
 /// A connection to the server, counted as long as it lives.
@@ -63,7 +66,7 @@ pub(super) struct Entered {
 /// What the system says, or `TimedOut`.
 pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
     let now = shared.now();
-    let Some(wait) = shared.pace.place(now, shared.connect_timeout) else {
+    let Some(wait) = shared.pace.place(now, shared.connect_timeout.min(LONGEST_ROW)) else {
         let text = "too many clients come back at once (upstream.reconnect_rate)";
         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
     };

@@ -45,6 +45,7 @@ pub(super) struct Worker {
 /// Serves the clients that come in until nobody hands any in.
 pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Newcomer>) {
     let mut draining = shared.draining.clone();
+    let mut reloads = shared.reloads.subscribe();
     let worker = Rc::new(Worker {
         policy: RefCell::new(Cache::new(Arc::clone(&shared.policy))),
         shared,
@@ -66,6 +67,8 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
                 worker.each_client(|client| client.borrow_mut().leave());
             }
             _ = look.tick(), if worker.shares() => worker.look(),
+            // Whoever could send has ended only with everything else.
+            Ok(()) = reloads.changed() => worker.each_client(|client| client.borrow_mut().adopt()),
             _ = idle_look.tick() => worker.close_idle(),
         }
     }
@@ -97,8 +100,9 @@ impl Worker {
         if let Some(idle) = self.shared.limits.load().idle {
             let now = self.shared.now();
             self.each_client(|client| {
-                if client.borrow().is_idle(idle, now) {
-                    client.borrow_mut().leave();
+                let mut client = client.borrow_mut();
+                if client.is_idle(idle, now) {
+                    client.idle_for_too_long();
                 }
             });
         }

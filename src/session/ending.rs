@@ -133,7 +133,18 @@ impl Session {
 
     /// Whether the client is due nothing, now or later: no answer, no message, no monitor line.
     pub fn waits_for_nothing(&self) -> bool {
-        self.pending.is_empty() && !self.subscriptions.any() && !self.monitoring && self.to_downstream.is_empty()
+        let asks = !self.pending.is_empty() || !self.requests.is_empty() || self.wants().is_some();
+        // What a client that is only carried waits for, nobody knows.
+        !asks && !self.subscriptions.any() && !self.monitoring && !self.raw && self.to_downstream.is_empty()
+    }
+
+    /// Ends a client that waits for nothing. A transaction that it has begun is given up with it.
+    pub fn idle_for_too_long(&mut self) {
+        if self.in_transaction {
+            self.end(true);
+        } else {
+            self.leave();
+        }
     }
 
     /// When the server was last heard.

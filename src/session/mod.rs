@@ -172,6 +172,8 @@ pub struct Session {
     asks_login: bool,
     logged_in: bool,
     raw: bool,
+    /// The same because nothing was enforced when it switched its answers off.
+    blind: bool,
     monitoring: bool,
     /// What is sent from here on will be queued, unless the server refused MULTI.
     in_transaction: bool,
@@ -228,6 +230,7 @@ impl Session {
             asks_login: false,
             logged_in: false,
             raw: false,
+            blind: false,
             monitoring: false,
             in_transaction: false,
             identity_queued: false,
@@ -277,6 +280,10 @@ impl Session {
     pub fn adopt(&mut self, policy: &Arc<Policy>) {
         if !Arc::ptr_eq(&self.policy, policy) {
             self.policy = Arc::clone(policy);
+            if self.blind && self.policy.rules.any_enforce() {
+                // Its commands went past the rules while these only observed.
+                return self.end(true);
+            }
             self.limits();
             // Owners are known by the place of their rule, and the rules may have moved.
             self.identity.forget_owners();

@@ -97,6 +97,7 @@ impl Session {
         }
         self.to_upstream.extend_from_slice(request.raw);
         self.raw = true;
+        self.blind = true;
         Taken::Yes
     }
 }

@@ -144,6 +144,30 @@ def rules_change(check, proxy):
         check("DEL", holder.ask("DEL", "new:1"), 1)
 
 
+def silent_clients(check, proxy):
+    """Connections that send nothing go by the new rules too: they count for their owner, and who was only carried ends."""
+    leaving = ('[[locks]]\nname = "left"\npattern = "left:*"\nmode = "%s"\nowner = "address"\n'
+               'release_on_disconnect = true\ndisconnect_grace = "300ms"\n')
+    proxy.write(leaving % "observe")
+    check("only observed", proxy.post()[0], 200)
+    with proxy.connect() as idle, proxy.connect() as carried, proxy.connect() as other:
+        check("idle", idle.ask("PING"), "PONG")
+        carried.send(b"CLIENT REPLY SKIP\r\nECHO unheard\r\nPING\r\n")
+        check("carried", carried.reply(), "PONG")
+        proxy.write(leaving % "enforce")
+        check("enforced", proxy.post()[0], 200)
+        check("who was carried past the rules is closed", carried.is_closed(LIMIT), True)
+        holder = proxy.connect()
+        check("acquire", holder.ask("SET", "left:1", "1", "NX", "EX", "60"), "OK")
+        holder.close()
+        # As long as anything could happen to it, and longer.
+        time.sleep(1.5)
+        check("its owner is still here", other.ask("EXISTS", "left:1"), 1)
+        check("and releases it", other.ask("DEL", "left:1"), 1)
+    proxy.write(SECOND)
+    check("the rules of before", proxy.post()[0], 200)
+
+
 def faults_change_nothing(check, proxy):
     """A faulty file, a wrong token, and what waits for a restart."""
     done = proxy.reloads("ok")
@@ -158,6 +182,14 @@ def faults_change_nothing(check, proxy):
         check("still enforced: acquire", holder.ask("SET", "new:2", "1", "NX"), "OK")
         check("still enforced: another's DEL", other.ask("DEL", "new:2"), 0)
         check("DEL", holder.ask("DEL", "new:2"), 1)
+    with open(proxy.config) as file:
+        whole = file.read()
+    with open(proxy.config, "w") as file:
+        file.write(whole[:whole.index("[[locks]]")])
+    status, body = proxy.post()
+    check("a file that was cut off", (status, "no [[locks]]" in body["error"]), (422, True))
+    with open(proxy.config, "w") as file:
+        file.write(whole)
     os.rename(proxy.config, proxy.config + ".away")
     check("no file", proxy.post()[0], 422)
     os.rename(proxy.config + ".away", proxy.config)
@@ -220,7 +252,7 @@ def main():
         try:
             with Server(options.server, folder) as server, \
                     Reloaded(options.proxy, server, FIRST, folder, mode=options.mode) as proxy:
-                for part in (rules_change, faults_change_nothing, under_load, limit_changes):
+                for part in (rules_change, silent_clients, faults_change_nothing, under_load, limit_changes):
                     part(check, proxy)
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)

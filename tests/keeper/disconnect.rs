@@ -4,7 +4,7 @@ use lockward::event::What;
 use lockward::lock::chore::{Done, Task};
 use lockward::lock::keeper::{Closing, Failed};
 use lockward::lock::owner::Bound;
-use lockward::lock::rule::Rule;
+use lockward::lock::rule::{Mode, Rule};
 
 use super::rig::*;
 
@@ -112,4 +112,23 @@ fn a_failed_release_on_disconnect_is_tried_again() {
         _ => obliging(chore),
     });
     assert_eq!(rig.count("disconnect lock:a"), 1);
+}
+
+#[test]
+fn a_reload_that_switches_the_release_off_takes_back_the_one_that_was_to_come() {
+    for other in [
+        rule(),
+        Rule {
+            mode: Mode::Observe,
+            ..leaving()
+        },
+    ] {
+        let mut rig = Rig::new(&[leaving()]);
+        rig.grant("lock:a", "o", 1, 30_000);
+        rig.close(1, Closing::ByClient);
+        rig.run(1000);
+        rig.keeper.reload(rig.now(), &[other]);
+        rig.run(20_000);
+        assert_eq!(rig.take(), ["0 gone lock:a 1"]);
+    }
 }

@@ -1,7 +1,10 @@
 //! `CLIENT REPLY OFF`, `SKIP`, `ON`: what the client hears is what a direct connection would let it hear (measured on
 //! Redis 7.0.15 and Valkey 9.1.2), though the server is never told to be silent.
 
-use crate::rig::{Rig, command, wire};
+use lockward::lock::rule::Mode;
+use lockward::session::Next;
+
+use crate::rig::{Rig, command, policy, wire};
 
 /// What the server gets for `CLIENT REPLY OFF` and `SKIP`.
 const ASKED: &str = "CLIENT REPLY ON";
@@ -231,4 +234,15 @@ fn who_the_client_is_is_known_even_if_it_hears_nothing() {
     rig.server("-ERR wrong number of arguments|");
     assert_eq!(rig.session.client_name(), b"worker");
     rig.heard("");
+}
+
+#[test]
+fn who_was_only_carried_ends_when_a_rule_enforces() {
+    let mut rig = Rig::new(Mode::Observe);
+    rig.sends(&["CLIENT REPLY SKIP", "DEL lock:a"]);
+    rig.server_got(&["CLIENT REPLY SKIP", "DEL lock:a"]);
+    rig.session.adopt(&policy(Mode::Observe));
+    rig.goes_on();
+    rig.session.adopt(&policy(Mode::Enforce));
+    assert_eq!(rig.session.next(), Next::Abort);
 }

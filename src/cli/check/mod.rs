@@ -49,7 +49,7 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(self) -> Result<ExitCode, ExitCode> {
-        let Loaded { config, warnings } = self.source.load()?;
+        let Loaded { config, warnings, .. } = self.source.load()?;
         let described = check::describe(&config, &warnings);
         if !self.json {
             print(&described).map_err(Closed::code)?;

@@ -182,26 +182,29 @@ impl Keeper {
     /// Takes a new configuration. Rules keep their leases by name; leases of a rule that is gone or off are not followed
     /// any more. A lease keeps its owner, and the TTL it has.
     pub fn reload(&mut self, at: Time, rules: &[Rule]) {
-        let old = std::mem::replace(&mut self.rules, rules.iter().map(Settings::from).collect());
-        let place = |rule: RuleIndex| {
-            let name = &old.get(usize::from(rule.0))?.name;
-            let index = rules
-                .iter()
-                .position(|rule| rule.name == *name && rule.mode != Mode::Off)?;
+        let old: Vec<Settings> = std::mem::replace(&mut self.rules, rules.iter().map(Settings::from).collect());
+        let new_place = |known: &Settings| {
+            let same = |rule: &Rule| rule.name == known.name && rule.mode != Mode::Off;
+            let index = rules.iter().position(same)?;
             u16::try_from(index).ok().map(RuleIndex)
         };
+        let places: Vec<Option<RuleIndex>> = old.iter().map(new_place).collect();
+        let place = |rule: RuleIndex| places.get(usize::from(rule.0)).copied().flatten();
         self.book.renumber(place);
         self.waiters.renumber(place);
         let all: Vec<LeaseId> = self.book.leases().map(|(id, _)| id).collect();
         for id in all {
-            let renews = self
-                .book
-                .lease(id)
-                .is_some_and(|lease| self.rule(lease.rule).is_some_and(|rule| rule.renew));
-            self.book.change(id, |lease| match (renews, lease.renew_at) {
-                (true, None) => lease.renew_at = Some(at),
-                (false, Some(_)) => lease.renew_at = None,
-                _ => {}
+            let rule = self.book.lease(id).and_then(|lease| self.rule(lease.rule));
+            let (renews, releases) = rule.map_or((false, false), |rule| (rule.renew, rule.release_on_disconnect));
+            self.book.change(id, |lease| {
+                match (renews, lease.renew_at) {
+                    (true, None) => lease.renew_at = Some(at),
+                    (false, Some(_)) => lease.renew_at = None,
+                    _ => {}
+                }
+                if !releases {
+                    lease.leave_at = None;
+                }
             });
             self.plan(id);
         }

@@ -14,8 +14,9 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long we listen on after our last word, so that the system does not throw it away for unread requests.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Writes the last bytes and closes. Tells whether they were all written.
-pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> bool {
+/// Writes the last bytes and closes. Tells how many of them were written.
+pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> usize {
+    let length = bytes.len();
     let writing = async {
         loop {
             match flush(&stream, &mut bytes) {
@@ -29,13 +30,15 @@ pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> bool {
             }
         }
     };
-    if !timeout(LAST_WORDS, writing).await.unwrap_or(false) {
-        return false;
+    let all = timeout(LAST_WORDS, writing).await.unwrap_or(false);
+    let written = length - bytes.len();
+    if !all {
+        return written;
     }
     stream.half_close().await;
     let listening = async {
         loop {
-            let read = poll_fn(|cx| with_scratch(|scratch| stream.poll_read(cx, scratch)));
+            let read = poll_fn(|cx| with_scratch(|scratch| stream.poll_discard(cx, scratch)));
             if let Ok(0) | Err(_) = read.await {
                 return;
             }
@@ -45,5 +48,5 @@ pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> bool {
         () = listening => {}
         () = sleep(LINGER) => {}
     }
-    true
+    written
 }

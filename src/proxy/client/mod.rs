@@ -136,11 +136,9 @@ async fn run(client: &Rc<ClientCell>) {
             Step::Want(line) => moving::get(client, line).await,
             Step::Close => {
                 let (downstream, rest) = client.borrow_mut().close();
-                let length = rest.len();
                 let Some(downstream) = downstream else { return };
-                if last_words::say(downstream, rest).await {
-                    client.borrow_mut().session.wrote_downstream(length);
-                }
+                let written = last_words::say(downstream, rest).await;
+                client.borrow_mut().session.wrote_downstream(written);
                 return;
             }
         }
@@ -279,7 +277,21 @@ impl Client {
         u128::from(since) >= idle.as_micros() && self.session.waits_for_nothing()
     }
 
-    /// It is asked to leave: a drain, or it was idle for too long.
+    /// It has been idle for too long.
+    pub(super) fn idle_for_too_long(&mut self) {
+        self.session.idle_for_too_long();
+        self.wake();
+    }
+
+    /// Other rules are in force.
+    pub(super) fn adopt(&mut self) {
+        let session = &mut self.session;
+        self.worker.with_policy(|policy| session.adopt(policy));
+        self.hand_over();
+        self.wake();
+    }
+
+    /// A drain was asked for.
     pub(super) fn leave(&mut self) {
         self.session.leave();
         self.wake();

@@ -31,6 +31,9 @@ fn server(error: &Error) -> String {
     }
 }
 
+/// A TLS 1.2 connection is at its end: TLS 1.3 changes keys instead.
+pub(super) const WORN_OUT: &str = "TLS 1.2: this connection has carried as much as its keys allow";
+
 /// The server's first bytes are none of TLS.
 pub(super) const NO_TLS: &str = "TLS: the server does not speak TLS at this port";
 

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rustls::Connection;
+use rustls::{Connection, ProtocolVersion};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
 
@@ -24,6 +24,12 @@ const CHUNK: usize = 64 * 1024;
 const HANDSHAKE_CHUNK: usize = 4 * 1024;
 /// What the first byte of a TLS connection can be: the kinds of its records.
 const RECORDS: RangeInclusive<u8> = 0x14..=0x17;
+/// What goes into one record (RFC 8446, 5.1). No more is encrypted at once: of a record that is only partly out the other
+/// side can read nothing, so what does not count as written was not heard.
+const RECORD: usize = 16 * 1024;
+/// Records that one TLS 1.2 connection sends at most. rustls stops a little behind that, since keys cannot be changed
+/// there, and takes what is written then for sent.
+const MOST_RECORDS: u64 = (1 << 24) - (1 << 16);
 /// How long the end may take to be said.
 const END: Duration = Duration::from_secs(1);
 
@@ -51,6 +57,8 @@ struct State {
     connection: Connection,
     /// So many bytes at the front of what the caller wants to write are encrypted, and their end is not out yet.
     encrypted: usize,
+    /// Records that were written.
+    records: u64,
     /// Something was read.
     heard: bool,
     /// What broke it. Told to whoever reads behind what came before.
@@ -150,10 +158,23 @@ impl State {
         Some(taken)
     }
 
+    /// Whether it may send no more under its keys.
+    fn is_worn_out(&self) -> bool {
+        self.records >= MOST_RECORDS && self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_2)
+    }
+
     fn handshake_step(&mut self, socket: &mut Socket, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<Handshake> {
         let buffer = buffer.get_mut(..HANDSHAKE_CHUNK).unwrap_or_default();
         let mut buffer = ReadBuf::new(buffer);
-        ready!(socket.poll_read(cx, &mut buffer)).map_err(HandshakeError::Io)?;
+        // Who only looks whether the port is open may also leave by a reset.
+        let left = |error| {
+            if self.heard {
+                HandshakeError::Io(error)
+            } else {
+                HandshakeError::Silent
+            }
+        };
+        ready!(socket.poll_read(cx, &mut buffer)).map_err(left)?;
         let bytes = buffer.filled();
         let begins = !mem::replace(&mut self.heard, true);
         Poll::Ready(match bytes.first() {
@@ -179,6 +200,7 @@ impl Tls {
             state: RefCell::new(State {
                 connection,
                 encrypted: 0,
+                records: 0,
                 heard: false,
                 broken: None,
             }),
@@ -263,8 +285,12 @@ impl Tls {
     pub(in crate::proxy) fn try_write(&self, from: &[u8]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         if state.encrypted == 0 {
-            let part = from.get(..from.len().min(CHUNK)).unwrap_or_default();
+            if state.is_worn_out() {
+                return Err(io::Error::new(io::ErrorKind::BrokenPipe, explain::WORN_OUT));
+            }
+            let part = from.get(..from.len().min(RECORD)).unwrap_or_default();
             state.encrypted = state.connection.writer().write(part)?;
+            state.records += 1;
         }
         state.write_out(&self.socket)?;
         let written = mem::take(&mut state.encrypted);
@@ -281,6 +307,15 @@ impl Tls {
                 done => return Poll::Ready(done),
             }
         }
+    }
+
+    /// Reads what comes, and looks at nothing: the end was said.
+    pub(in crate::proxy) fn poll_discard(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.socket.poll_read(cx, into)
     }
 
     /// Says that no more comes, and closes this direction.
