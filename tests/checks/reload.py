@@ -182,6 +182,7 @@ def faults_change_nothing(check, proxy):
         check("still enforced: acquire", holder.ask("SET", "new:2", "1", "NX"), "OK")
         check("still enforced: another's DEL", other.ask("DEL", "new:2"), 0)
         check("DEL", holder.ask("DEL", "new:2"), 1)
+    proxy.write(SECOND)
     with open(proxy.config) as file:
         whole = file.read()
     with open(proxy.config, "w") as file:
