@@ -14,29 +14,11 @@ import urllib.error
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..")]
+from harness.checking import Check     # noqa: E402
 from harness.processes import DEFAULT_RULES, Proxy, Server     # noqa: E402
 from harness.resp import WireError      # noqa: E402
 
-LIMIT = 20.0            # seconds until something must be so
 KEYS, DELAY_US = 300, 10_000    # keys of the server that loads slowly, and how long it takes for each
-
-
-class Check:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def __call__(self, what, got, wanted):
-        self.passed += got == wanted
-        self.failed += got != wanted
-        if got != wanted:
-            print("FAIL  conditions: %s: expected %r, got %r" % (what, wanted, got))
-
-    def until(self, what, ask, wanted):
-        """Whether `ask` comes to say `wanted`."""
-        deadline = time.monotonic() + LIMIT
-        while (found := ask()) != wanted and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self(what, found, wanted)
 
 
 class Slow(Server):
@@ -160,7 +142,7 @@ def main():
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
     parser.add_argument("--mode", default="dedicated")
     options = parser.parse_args()
-    check = Check()
+    check = Check("conditions")
     with tempfile.TemporaryDirectory(prefix="lockward-conditions-") as folder:
         try:
             with Server(options.server, folder) as server, \
@@ -171,8 +153,7 @@ def main():
             loading(check, options, folder)
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)
-    print("%d passed, %d failed" % (check.passed, check.failed))
-    return 1 if check.failed or not check.passed else 0
+    return check.end()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..")]
 from harness import marks                       # noqa: E402
+from harness.checking import Check              # noqa: E402
 from harness.processes import Proxy, Server     # noqa: E402
 from harness.resp import WireError              # noqa: E402
 
@@ -27,25 +28,6 @@ LIMIT = 20.0            # seconds until something must be so
 RULE = '[[locks]]\nname = "%s"\npattern = "%s:*"\nmode = "%s"\nowner = "connection"\n'
 FIRST = RULE % ("jobs", "job", "observe") + RULE % ("locks", "lock", "enforce")
 SECOND = RULE % ("locks", "lock", "enforce") + RULE % ("jobs", "job", "enforce") + RULE % ("new", "new", "enforce")
-
-
-class Check:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def __call__(self, what, got, wanted):
-        if got == wanted:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print("FAIL  reload: %s: expected %r, got %r" % (what, wanted, got))
-
-    def until(self, what, ask, wanted):
-        """Whether `ask` comes to say `wanted`."""
-        deadline = time.monotonic() + LIMIT
-        while (found := ask()) != wanted and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self(what, found, wanted)
 
 
 class Reloaded(Proxy):
@@ -248,7 +230,7 @@ def main():
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
     parser.add_argument("--mode", default="dedicated")
     options = parser.parse_args()
-    check = Check()
+    check = Check("reload", LIMIT)
     with tempfile.TemporaryDirectory(prefix="lockward-reload-") as folder:
         try:
             with Server(options.server, folder) as server, \
@@ -257,8 +239,7 @@ def main():
                     part(check, proxy)
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)
-    print("%d passed, %d failed" % (check.passed, check.failed))
-    return 1 if check.failed or not check.passed else 0
+    return check.end()
 
 
 if __name__ == "__main__":

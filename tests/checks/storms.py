@@ -16,6 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..")]
+from harness.checking import Check     # noqa: E402
 from harness.processes import DEFAULT_RULES, Proxy, Server     # noqa: E402
 from harness.resp import Error, WireError, encode      # noqa: E402
 
@@ -24,24 +25,6 @@ IDLE = 1.0              # seconds after which an idle client is closed here
 RATE = 500              # connections to the server a second after it was away
 FILES = 64              # descriptors of the proxy that is to run out of them
 FULL = "ERR max number of clients reached"
-
-
-class Check:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def __call__(self, what, got, wanted):
-        self.passed += got == wanted
-        self.failed += got != wanted
-        if got != wanted:
-            print("FAIL  storms: %s: expected %r, got %r" % (what, wanted, got))
-
-    def until(self, what, ask, wanted):
-        """Whether `ask` comes to say `wanted`."""
-        deadline = time.monotonic() + LIMIT
-        while (found := ask()) != wanted and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self(what, found, wanted)
 
 
 class Narrow(Proxy):
@@ -248,7 +231,7 @@ def main():
     options = parser.parse_args()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-    check = Check()
+    check = Check("storms", LIMIT)
     with tempfile.TemporaryDirectory(prefix="lockward-storms-") as folder:
         try:
             with Server(options.server, folder) as server:
@@ -256,8 +239,7 @@ def main():
                     part(check, options, server, folder)
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)
-    print("%d passed, %d failed" % (check.passed, check.failed))
-    return 1 if check.failed or not check.passed else 0
+    return check.end()
 
 
 if __name__ == "__main__":
