@@ -47,8 +47,14 @@ fn place(host: &str, port: u16) -> Place {
 #[test]
 fn the_documented_file_the_empty_file_and_no_file_are_the_defaults() {
     let none = Config::load(None, std::iter::empty()).expect("the built-in default");
-    assert_eq!(load(""), Ok(none.clone()));
     assert_eq!(load(BUILT_IN), Ok(none.clone()));
+    // The same, but for where its rule comes from.
+    assert!(none.rules_given);
+    let empty = Loaded {
+        rules_given: false,
+        ..none.clone()
+    };
+    assert_eq!(load(""), Ok(empty));
 
     let Config {
         listen,
