@@ -196,7 +196,7 @@ const SECTIONS: [Section; 4] = [
             ),
             (
                 "SIGHUP",
-                "Reads the configuration again: rules, log level and limits come into force all or nothing. The log says what \
+                "Reads the configuration again: rules, log level, limits and certificates come into force all or nothing. The log says what \
                  changed, what is wrong, and what needs a restart.",
             ),
         ],

@@ -1,6 +1,6 @@
 //! Keys, owners and other texts of strangers as one printable piece of a line: nothing that moves the cursor, changes
 //! colours, joins with its neighbours or turns the direction of writing comes through. Letters of all languages stay.
-//! Also how wide such a text is on a terminal, and spans of time in few characters.
+//! Also how wide such a text is on a terminal, how it is wrapped, and spans of time in few characters.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -70,6 +70,28 @@ pub(super) fn shown_json(json: &str) -> String {
 /// How many columns of a terminal the text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
+}
+
+/// Words behind `head`, in lines of so many columns as far as words can be moved; those below begin where the words do.
+pub(super) fn wrapped(head: &str, words: &str, columns: usize) -> String {
+    let (indent, mut out, mut line) = (width(head), String::new(), head.to_owned());
+    let mut empty = true;
+    for word in words.split(' ').filter(|word| !word.is_empty()) {
+        if !empty && width(&line) + 1 + width(word) > columns {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+    out
 }
 
 /// The text in at most so many columns, with `…` where it was cut.

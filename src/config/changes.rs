@@ -44,13 +44,10 @@ impl Config {
 
     fn at_once(&self, new: &Config) -> Vec<String> {
         let mut lines = Vec::new();
-        let mut compare = |name: &str, old: String, new: String| {
+        for ((name, old), (_, new)) in limits(self).into_iter().zip(limits(new)) {
             if old != new {
                 lines.push(format!("{name}: {old} -> {new}"));
             }
-        };
-        for ((name, old), (_, new)) in limits(self).into_iter().zip(limits(new)) {
-            compare(name, old, new);
         }
         let both = self.listen.tls.is_some() && new.listen.tls.is_some();
         if both && self.listen.tls != new.listen.tls {
@@ -97,7 +94,7 @@ impl Config {
 /// What is no rule and comes into force at once.
 fn limits(config: &Config) -> [(&'static str, String); 6] {
     let time = |time: Option<Duration>| match time {
-        Some(time) => duration::text(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        Some(time) => duration::text(duration::milliseconds(time)),
         None => "off".to_owned(),
     };
     let Config {

@@ -19,8 +19,8 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     } = config;
     let keepalive = listen
         .tcp_keepalive
-        .map_or("off".to_owned(), |time| duration::text(milliseconds(time)));
-    let timeout = duration::text(milliseconds(upstream.connect_timeout));
+        .map_or("off".to_owned(), |time| duration::text(duration::milliseconds(time)));
+    let timeout = duration::text(duration::milliseconds(upstream.connect_timeout));
     let token = match admin.token {
         Some(_) => "with a token",
         None => "without a token: calls that change state are refused",
@@ -38,7 +38,10 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
         .max_connections_per_address
         .map_or(String::new(), |most| format!(", {most} from one address"));
     let idle = listen.idle_timeout.map_or(String::new(), |time| {
-        format!(", closed when idle for {}", duration::text(milliseconds(time)))
+        format!(
+            ", closed when idle for {}",
+            duration::text(duration::milliseconds(time))
+        )
     });
     line(
         "listen",
@@ -90,7 +93,7 @@ fn clients_tls(listen: &Listen) -> String {
         Some(ca) => format!("clients' certificates by {}", ca.display()),
         None => "no certificates of clients".to_owned(),
     };
-    let handshake = duration::text(milliseconds(listen.handshake_timeout));
+    let handshake = duration::text(duration::milliseconds(listen.handshake_timeout));
     format!(
         ", TLS with {}, {clients}, handshake timeout {handshake}",
         tls.own.cert.display()
@@ -115,10 +118,6 @@ fn server_tls(upstream: &Upstream) -> String {
         .as_ref()
         .map_or(String::new(), |own| format!(", with {}", own.cert.display()));
     format!(", verified by {roots}{name}{own}")
-}
-
-fn milliseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn server(server: &Server) -> String {

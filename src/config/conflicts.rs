@@ -156,7 +156,7 @@ fn times(sited: &SitedRule, faults: &mut Vec<Fault>) {
 
 fn warn(config: &Config, warnings: &mut Vec<String>) {
     if let Some(idle) = config.listen.idle_timeout {
-        let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+        let idle = duration::milliseconds(idle);
         let renewing = config.rules.iter().filter(|rule| rule.renew && rule.max_hold_ms > idle);
         for rule in renewing {
             warnings.push(format!(

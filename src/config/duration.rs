@@ -1,5 +1,7 @@
 //! Times as people write them: `250ms`, `30s`, `2m`, `1h30m`, `1d`. Does not know clocks or dates.
 
+use std::time::Duration;
+
 use super::fault::shown;
 
 /// The longest time a setting may say, ten years, in milliseconds: far from where Lua and Redis lose precision.
@@ -57,6 +59,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         rest = after.trim_start();
     }
     Ok(total)
+}
+
+/// The whole milliseconds of a duration.
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Writes a time in the largest units that tell it exactly.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::sleep;
 
+use super::own::facts::Facts;
 use super::shared::Shared;
 
 /// How often it is asked.
@@ -34,8 +35,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if let Ok(answer) = shared.own.command(None, question).await
             && let Some(found) = read(&answer)
         {
-            let before = shared.condition.send_replace(found.clone());
             shared.metrics.upstream_condition(found.replica, found.full);
+            let found = Arc::new(found);
+            let before = shared.condition.swap(Arc::clone(&found));
             tell(&shared, &before, &found);
         }
     }
@@ -70,21 +72,13 @@ fn tell(shared: &Shared, before: &Condition, now: &Condition) {
 
 /// Reads an answer to INFO; `None` if it is none.
 fn read(answer: &[u8]) -> Option<Condition> {
-    let text = String::from_utf8_lossy(answer);
-    let value = |name: &str| {
-        let mut values = text
-            .lines()
-            .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        values.next().map(str::trim)
-    };
-    let number = |name: &str| value(name)?.parse::<u64>().ok();
-    let limit = number("maxmemory").filter(|limit| *limit > 0);
-    let used = number("used_memory");
-    let keeps_all = value("maxmemory_policy") == Some("noeviction");
+    let info = Facts::from_info(answer);
+    let limit = info.number("maxmemory").filter(|limit| *limit > 0);
+    let used = limit.zip(info.number("used_memory"));
     Some(Condition {
-        run_id: value("run_id")?.to_owned(),
-        replica: value("role") == Some("slave"),
-        full: keeps_all && limit.zip(used).is_some_and(|(limit, used)| used >= limit),
+        run_id: info.text("run_id")?.to_owned(),
+        replica: info.says("role", "slave"),
+        full: info.says("maxmemory_policy", "noeviction") && used.is_some_and(|(limit, used)| used >= limit),
     })
 }
 

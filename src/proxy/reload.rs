@@ -144,7 +144,7 @@ fn put_in_force(shared: &Shared, config: &Config) -> Result<(), ReloadError> {
         None => Arc::clone(old),
     });
     // Also those who send nothing have to say whose they are under the new rules.
-    shared.reloads.send_modify(|count| *count += 1);
+    shared.reloads.send_replace(());
     shared.chores.notify_one();
     shared.telling.changed();
     Ok(())

@@ -52,13 +52,13 @@ pub(super) struct Shared {
     /// Whether clients share connections to it where they can.
     pub shares: bool,
     /// How the server was when it was last asked.
-    pub condition: watch::Sender<Condition>,
+    pub condition: ArcSwap<Condition>,
     /// How fast connections to the server are opened.
     pub pace: Pace,
     /// Limits of the accepting side.
     pub limits: ArcSwap<Accepting>,
-    /// How often other settings came into force.
-    pub reloads: watch::Sender<u64>,
+    /// Changes when other settings have come into force.
+    pub reloads: watch::Sender<()>,
     /// Where other settings come from, if there can be any.
     pub reloading: OnceLock<Reloading>,
     /// How long a connect may take.
@@ -107,7 +107,7 @@ impl Shared {
             runtime: tokio::runtime::Handle::current(),
             upstream: config.upstream.server.place.clone(),
             shares: config.upstream.mode == UpstreamMode::Shared,
-            condition: watch::Sender::default(),
+            condition: ArcSwap::default(),
             pace: Pace::new(config.upstream.reconnect_rate),
             limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
             reloads: watch::Sender::default(),

@@ -133,7 +133,8 @@ impl Session {
 
     /// Whether the client is due nothing, now or later: no answer, no message, no monitor line.
     pub fn waits_for_nothing(&self) -> bool {
-        let asks = !self.pending.is_empty() || !self.requests.is_empty() || self.wants().is_some();
+        // A part of a request, whose rest does not come, is nothing to wait for.
+        let asks = !self.pending.is_empty() || self.wants().is_some() || self.waits();
         // What a client that is only carried waits for, nobody knows.
         !asks && !self.subscriptions.any() && !self.monitoring && !self.raw && self.to_downstream.is_empty()
     }

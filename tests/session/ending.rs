@@ -250,3 +250,20 @@ fn a_drain_does_not_wait_for_a_partial_request() {
     rig.is_over();
     rig.server_got(&[]);
 }
+
+#[test]
+fn who_waits_for_something_is_not_idle_and_a_part_of_a_request_is_nothing() {
+    let mut rig = Rig::enforce();
+    assert!(rig.session.waits_for_nothing());
+    rig.sends_bytes(b"*2\r\n$4\r\nECHO\r\n$1");
+    assert!(rig.session.waits_for_nothing(), "its rest does not come");
+    rig.sends_bytes(b"\r\na\r\n");
+    assert!(!rig.session.waits_for_nothing());
+    rig.server_got(&["ECHO a"]);
+    rig.server("$1|a|");
+    rig.heard("$1|a|");
+    assert!(rig.session.waits_for_nothing());
+    rig.passes("MULTI", "+OK|");
+    rig.session.idle_for_too_long();
+    assert_eq!(rig.session.next(), Next::Abort, "a transaction is given up");
+}

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::clock;
-use super::facts::Facts;
 use super::finding::{Finding, Level, quoted};
 use super::rights::{self, For, NEEDS, Need, Tried, Verdict};
 use super::search::search;
@@ -18,6 +17,7 @@ use crate::lock::chore::{Chore, Task};
 use crate::lock::features::Features;
 use crate::lock::record::record_name;
 use crate::proxy;
+use crate::proxy::own::facts::Facts;
 use crate::proxy::own::look::Look;
 use crate::proxy::tls::Certificates;
 use crate::resp::frame;

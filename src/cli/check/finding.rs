@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::cli::shown::{cut, width};
+use crate::cli::shown::{cut, wrapped};
 
 /// A text of the server's takes no more columns than this in a finding.
 const LONGEST_QUOTE: usize = 160;
 /// Columns of the text, if its words let it.
-const WIDTH: usize = 120;
+const COLUMNS: usize = 120;
 /// Where a finding begins behind its level and topic.
 const INDENT: usize = 22;
 
@@ -130,8 +130,10 @@ impl Report {
         let mut pasted = false;
         for finding in self.findings.iter().filter(|finding| finding.topic != without) {
             let head = format!("{:<9}{:<13}", finding.level.word(), finding.topic);
-            wrapped(&head, &finding.found, &mut text);
-            wrapped(&" ".repeat(INDENT), &finding.means, &mut text);
+            text.push_str(&wrapped(&head, &finding.found, COLUMNS));
+            if !finding.means.is_empty() {
+                text.push_str(&wrapped(&" ".repeat(INDENT), &finding.means, COLUMNS));
+            }
             for line in &finding.paste {
                 // Writing to a String cannot fail.
                 let _ = writeln!(text, "{:indent$}{line}", "", indent = INDENT + 4);
@@ -151,29 +153,6 @@ impl Report {
             );
         }
         text
-    }
-}
-
-/// Writes words behind `head`, in lines of some [`WIDTH`] columns.
-fn wrapped(head: &str, words: &str, out: &mut String) {
-    let mut line = head.to_owned();
-    let mut empty = true;
-    for word in words.split(' ').filter(|word| !word.is_empty()) {
-        if !empty && width(&line) + 1 + width(word) > WIDTH {
-            out.push_str(&line);
-            out.push('\n');
-            line = " ".repeat(INDENT);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    if !empty {
-        out.push_str(&line);
-        out.push('\n');
     }
 }
 
@@ -219,16 +198,19 @@ mod tests {
 
     #[test]
     fn long_texts_go_on_below_themselves() {
-        let mut out = String::new();
-        wrapped("note     rules        ", &"word ".repeat(40), &mut out);
+        let out = wrapped("note     rules        ", &"word ".repeat(40), COLUMNS);
         assert_eq!(out.lines().count(), 3);
         assert!(
-            out.lines().all(|line| line.len() <= WIDTH && !line.ends_with(' ')),
+            out.lines().all(|line| line.len() <= COLUMNS && !line.ends_with(' ')),
             "{out}"
         );
         assert!(out.lines().skip(1).all(|line| line.find('w') == Some(INDENT)), "{out}");
-        wrapped("", "", &mut out);
-        assert_eq!(out.lines().count(), 3);
+        let without = Report::new(None, vec![Finding::ok("server", "redis 7.0.15")]).text("");
+        assert_eq!(
+            without.lines().count(),
+            3,
+            "the finding, an empty line, the sum: {without}"
+        );
     }
 
     #[test]

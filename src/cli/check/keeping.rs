@@ -1,8 +1,8 @@
 //! Whether the server keeps what it was given, by INFO and CONFIG: eviction when memory is full, persistence over a
 //! restart. Only judges; what CONFIG does not tell is taken from INFO.
 
-use super::facts::Facts;
 use super::finding::{Finding, quoted};
+use crate::proxy::own::facts::Facts;
 
 /// Memory in use, in per cent of the limit, from which it is said.
 const NEARLY_FULL: u64 = 90;

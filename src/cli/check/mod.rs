@@ -3,7 +3,6 @@
 
 mod asking;
 mod clock;
-mod facts;
 mod finding;
 mod keeping;
 mod rights;

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::facts::Facts;
 use super::rights::refusal;
 use super::rules::{Matcher, Searched, literal};
 use crate::config::Config;
 use crate::lock::rule::Rule;
+use crate::proxy::own::facts::Facts;
 use crate::proxy::own::look::Look;
 use crate::resp::frame;
 

@@ -1,7 +1,7 @@
 //! What kind of server it is, by its INFO: version, mode, role, replicas. Only judges.
 
-use super::facts::Facts;
 use super::finding::{Finding, quoted};
+use crate::proxy::own::facts::Facts;
 
 /// The oldest versions that have all that the lock scripts use (PEXPIRETIME, NX with GET, error texts as they are).
 const OLDEST_REDIS: (u32, u32) = (7, 0);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::keys::Key;
 use super::sent::Sent;
 use super::view::{Explanation, Operation};
-use crate::cli::shown::width;
+use crate::cli::shown::{width, wrapped};
 
 /// Text in so many columns, as far as words can be moved.
 const COLUMNS: usize = 110;
@@ -141,19 +141,5 @@ fn quoted(words: &[String]) -> String {
 
 /// A name and its text, wrapped.
 fn item(out: &mut String, name: &str, text: &str) {
-    let mut line = format!("{name:<INDENT$}");
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && width(&line) + 1 + width(word) > COLUMNS {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line = " ".repeat(INDENT);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    let _ = writeln!(out, "{}", line.trim_end());
+    out.push_str(&wrapped(&format!("{name:<INDENT$}"), text, COLUMNS));
 }

@@ -51,7 +51,7 @@ impl Backend for Admin {
         let state = self.shared.own.state();
         let state = state.borrow();
         match (&state.error, state.up) {
-            (_, true) if self.shared.condition.borrow().replica => {
+            (_, true) if self.shared.condition.load().replica => {
                 Err("the server is a replica and refuses writes".to_owned())
             }
             (_, true) => Ok(()),

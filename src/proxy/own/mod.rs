@@ -4,6 +4,7 @@
 //! What it deliberately does not do: it carries no client's command, sends nothing twice, and keeps nobody waiting: while
 //! the server is away, when the queue is full or when no answer comes in time, the caller gets an error.
 
+pub(crate) mod facts;
 pub mod look;
 mod prepare;
 mod task;

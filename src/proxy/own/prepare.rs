@@ -3,6 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::facts::Facts;
 use super::wire::{Fault, Link, error_text};
 use super::{Settings, State};
 use crate::config::{Secret, Server};
@@ -103,9 +104,8 @@ async fn has_set_option(link: &mut Link, prefix: &str, option: &str) -> Result<b
 
 /// The server's own name for itself: `valkey 9.1.2`, `redis 7.0.15`; empty if INFO is refused.
 fn version(info: &[u8]) -> String {
-    let info = String::from_utf8_lossy(info);
-    let line = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    match (line("valkey_version:"), line("redis_version:")) {
+    let info = Facts::from_info(info);
+    match (info.text("valkey_version"), info.text("redis_version")) {
         (Some(version), _) => format!("valkey {version}"),
         (None, Some(version)) => format!("redis {version}"),
         (None, None) => String::new(),

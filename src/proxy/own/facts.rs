@@ -12,11 +12,11 @@ const LONGEST: usize = 512;
 
 /// Names and values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts(HashMap<String, String>);
+pub(crate) struct Facts(HashMap<String, String>);
 
 impl Facts {
     /// Reads the text of INFO: lines `name:value`, headings begin with `#`.
-    pub(super) fn from_info(text: &[u8]) -> Facts {
+    pub(crate) fn from_info(text: &[u8]) -> Facts {
         let mut facts = Facts::default();
         for line in text.split(|byte| *byte == b'\n').take(2 * MOST) {
             let line = String::from_utf8_lossy(line);
@@ -28,7 +28,7 @@ impl Facts {
     }
 
     /// Adds what CONFIG GET answered: names and values by turns. `None` if the answer is no such list.
-    pub(super) fn add_config(&mut self, reply: &[u8]) -> Option<()> {
+    pub(crate) fn add_config(&mut self, reply: &[u8]) -> Option<()> {
         let mut elements = frame::elements(reply)?;
         while let (Some(name), Some(value)) = (elements.next(), elements.next()) {
             let (name, value) = (frame::bulk(name)?, frame::bulk(value)?);
@@ -43,27 +43,27 @@ impl Facts {
         }
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
     /// Whether the value is exactly this.
-    pub(super) fn says(&self, name: &str, value: &str) -> bool {
+    pub(crate) fn says(&self, name: &str, value: &str) -> bool {
         self.text(name) == Some(value)
     }
 
     /// One part of a value like `name=mymaster,status=ok`.
-    pub(super) fn part(&self, name: &str, part: &str) -> Option<&str> {
+    pub(crate) fn part(&self, name: &str, part: &str) -> Option<&str> {
         let parts = self.text(name)?.split(',').filter_map(|pair| pair.split_once('='));
         parts.into_iter().find(|(key, _)| *key == part).map(|(_, value)| value)
     }
 
     /// The databases that have keys, in order.
-    pub(super) fn databases(&self) -> Vec<u32> {
+    pub(crate) fn databases(&self) -> Vec<u32> {
         let numbers = self.0.keys().filter_map(|name| name.strip_prefix("db")?.parse().ok());
         let mut numbers: Vec<u32> = numbers.collect();
         numbers.sort_unstable();
