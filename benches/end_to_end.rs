@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         port: 0,
     };
     config.upstream.server.place = Place::Unix(server.socket().to_owned());
-    config.listen.place = Place::Tcp(anywhere.clone());
+    config.listen.entrance.place = Place::Tcp(anywhere.clone());
     config.admin.address = anywhere;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let proxy = runtime.block_on(Proxy::bind(&config))?;

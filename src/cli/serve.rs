@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::systemd::Manager;
 use super::{Serve, Source, complain, runtime, say};
-use crate::config::{self, Config, Loaded, Place};
+use crate::config::{self, Config, Entrance, Loaded, Place};
 use crate::metrics::log::{self, LogHandle};
 use crate::proxy::activation::Handed;
 use crate::proxy::pulse::Pulse;
@@ -25,6 +25,7 @@ pub(super) fn run(serve: &Serve) -> Result<ExitCode, ExitCode> {
     let Loaded {
         mut config, warnings, ..
     } = serve.source.load()?;
+    let handed = handed.meant_for(&config).map_err(|error| failed(&error.to_string()))?;
     if let Some(admin) = handed.admin() {
         config.admin.address = admin;
     }
@@ -82,13 +83,23 @@ async fn serve_until_stopped(
     server: Option<&mut EmbeddedServer>,
     (reread, log): (Box<Reread>, LogHandle),
 ) -> Result<ExitCode, ExitCode> {
+    let handed_over = |entrance: &Entrance| handed.clients(&entrance.name);
+    let places: Vec<Place> = config
+        .entrances()
+        .map(|entrance| handed_over(entrance).unwrap_or_else(|| entrance.place.clone()))
+        .collect();
     // What was handed over is not ours to remove at the end.
-    let place = handed.clients();
+    let ours: Vec<&Place> = config
+        .entrances()
+        .filter(|entrance| handed_over(entrance).is_none())
+        .map(|entrance| &entrance.place)
+        .collect();
     let proxy = Proxy::take_over(config, handed)
         .await
         .map_err(|error| failed(&error.to_string()))?;
     proxy.rereads(reread, log, config);
-    let clients = place.as_ref().unwrap_or(&config.listen.place);
+    let clients: Vec<String> = places.iter().map(Place::to_string).collect();
+    let clients = clients.join(", ");
     let stopped = signals(proxy.reloader())?;
     let stopped = announced(format!("serves clients on {clients}"), proxy.pulse(), stopped);
     tracing::info!(
@@ -98,6 +109,7 @@ async fn serve_until_stopped(
         "lockward {} listens",
         env!("CARGO_PKG_VERSION")
     );
+    tell_of_listeners(config, &places);
     let mut orphaned = false;
     match server {
         None => proxy.serve(config, stopped).await,
@@ -112,11 +124,11 @@ async fn serve_until_stopped(
             proxy.serve(config, stop).await;
         }
     }
-    if place.is_none()
-        && let Place::Unix(path) = &config.listen.place
-    {
-        // Left behind it would only look like somebody who listens.
-        let _ = std::fs::remove_file(path);
+    for place in ours {
+        if let Place::Unix(path) = place {
+            // Left behind it would only look like somebody who listens.
+            let _ = std::fs::remove_file(path);
+        }
     }
     if orphaned {
         return Err(failed(
@@ -124,6 +136,14 @@ async fn serve_until_stopped(
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which rules hold where, if there is more than one way in.
+fn tell_of_listeners(config: &Config, places: &[Place]) {
+    for (entrance, place) in config.entrances().zip(places).filter(|_| !config.listeners.is_empty()) {
+        let rules: Vec<&str> = config.rules_at(entrance).map(|rule| &*rule.name).collect();
+        tracing::info!(listener = %entrance.name, %place, rules = rules.join(", "), "a listener and its rules");
+    }
 }
 
 /// `stopped`, with the service manager told when it begins to be waited for (by then the proxy serves), as long as that
@@ -184,7 +204,7 @@ fn signals(reloader: Reloader) -> Result<impl Future<Output = ()>, ExitCode> {
 
 fn what_to_try(config: &Config, server: &EmbeddedServer) -> String {
     let program = std::env::current_exe().map_or_else(|_| "lockward".to_owned(), |path| path.display().to_string());
-    let at = match &config.listen.place {
+    let at = match &config.listen.entrance.place {
         Place::Tcp(address) => format!("-h {} -p {}", address.host, address.port),
         Place::Unix(path) => format!("-s {}", path.display()),
     };
@@ -202,7 +222,7 @@ fn what_to_try(config: &Config, server: &EmbeddedServer) -> String {
          and in a browser http://{}/ : who holds what and who waits, live (/metrics is there too).\n\
          The server itself, past lockward: redis-cli -s {}\n\
          Ctrl-C ends both.",
-        config.listen.place,
+        config.listen.entrance.place,
         server.program().display(),
         config.admin.address,
         server.socket().display(),

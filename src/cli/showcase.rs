@@ -30,7 +30,7 @@ fn play() -> Result<ExitCode, String> {
         port: 0,
     };
     config.upstream.server.place = Place::Unix(server.socket().to_owned());
-    config.listen.place = Place::Tcp(anywhere.clone());
+    config.listen.entrance.place = Place::Tcp(anywhere.clone());
     config.admin.address = anywhere;
     let runtime = runtime().map_err(|_| "no runtime".to_owned())?;
     let proxy = runtime

@@ -1,6 +1,8 @@
 //! What differs between the settings in force and newly read ones: what comes into force at once, in words for the log, and
 //! what waits for a restart. Shows no secret; puts nothing into force.
 
+mod entrances;
+
 use std::time::Duration;
 
 use super::check::{patterns, rule_settings};
@@ -13,58 +15,48 @@ pub struct Changes {
     /// One line for each thing that comes into force at once.
     pub applied: Vec<String>,
     /// The keys whose new value waits for a restart.
-    pub needs_restart: Vec<&'static str>,
+    pub needs_restart: Vec<String>,
 }
 
 impl Config {
     /// What differs in `new`, and the settings that are in force once what can be is: those of `new`, but what needs a
     /// restart stays as it is here.
     pub fn changed_to(&self, new: Config) -> (Config, Changes) {
-        let changes = Changes {
-            applied: self.at_once(&new),
-            needs_restart: self.after_a_restart(&new),
-        };
+        let needs_restart = self.after_a_restart(&new);
         let mut config = self.clone();
-        config.rules = new.rules;
+        (config.listen.entrance, config.listeners, config.rules) = entrances::next(self, &new);
         config.log.level = new.log.level;
         config.listen.max_connections = new.listen.max_connections;
         config.listen.tcp_keepalive = new.listen.tcp_keepalive;
         config.listen.max_connections_per_address = new.listen.max_connections_per_address;
         config.listen.idle_timeout = new.listen.idle_timeout;
         config.upstream.reconnect_rate = new.upstream.reconnect_rate;
-        // The files of a side that speaks TLS; whether it does waits for a restart.
-        if config.listen.tls.is_some() && new.listen.tls.is_some() {
-            config.listen.tls = new.listen.tls;
-        }
+        // Papers for another server are of no use to this one.
         if config.upstream.server == new.upstream.server {
             config.upstream.tls = new.upstream.tls;
         }
-        (config, changes)
+        let applied = self.at_once(&config);
+        (config, Changes { applied, needs_restart })
     }
 
-    fn at_once(&self, new: &Config) -> Vec<String> {
+    /// `next` are the settings in force then.
+    fn at_once(&self, next: &Config) -> Vec<String> {
         let mut lines = Vec::new();
-        for ((name, old), (_, new)) in limits(self).into_iter().zip(limits(new)) {
+        for ((name, old), (_, new)) in limits(self).into_iter().zip(limits(next)) {
             if old != new {
                 lines.push(format!("{name}: {old} -> {new}"));
             }
         }
-        let both = self.listen.tls.is_some() && new.listen.tls.is_some();
-        if both && self.listen.tls != new.listen.tls {
-            lines.push("listen.tls: other files".to_owned());
-        }
-        // Papers for another server are of no use to this one.
-        if self.upstream.server == new.upstream.server && self.upstream.tls != new.upstream.tls {
+        entrances::at_once(self, next, &mut lines);
+        if self.upstream.tls != next.upstream.tls {
             lines.push("upstream.tls: other files or another name".to_owned());
         }
-        rules(&self.rules, &new.rules, &mut lines);
+        rules(&self.rules, &next.rules, &mut lines);
         lines
     }
 
-    fn after_a_restart(&self, new: &Config) -> Vec<&'static str> {
+    fn after_a_restart(&self, new: &Config) -> Vec<String> {
         let compared = [
-            ("listen.address", self.listen.place != new.listen.place),
-            ("listen.tls", self.listen.tls.is_some() != new.listen.tls.is_some()),
             (
                 "listen.handshake_timeout",
                 self.listen.handshake_timeout != new.listen.handshake_timeout,
@@ -87,7 +79,9 @@ impl Config {
             ("records.prefix", self.records != new.records),
         ];
         let changed = compared.into_iter().filter(|(_, changed)| *changed);
-        changed.map(|(name, _)| name).collect()
+        let mut keys = entrances::after_a_restart(self, new);
+        keys.extend(changed.map(|(name, _)| name.to_owned()));
+        keys
     }
 }
 
@@ -167,7 +161,7 @@ mod tests {
         let renewed = config("[upstream]\nurl = \"rediss://old:1\"\ntls = { ca = \"new.pem\" }\n");
         let (next, changes) = old.changed_to(renewed.clone());
         assert_eq!(next.upstream, renewed.upstream);
-        assert_eq!(changes.needs_restart, Vec::<&str>::new());
+        assert_eq!(changes.needs_restart, Vec::<String>::new());
         assert_eq!(changes.applied, ["upstream.tls: other files or another name"]);
     }
 

@@ -4,18 +4,19 @@
 use std::fmt::Write as _;
 
 use super::rules::{MODES, OWNER_PARTS};
-use super::{Config, Format, Listen, Place, Server, Upstream, duration};
+use super::{Config, Entrance, Format, Group, Listen, Place, Server, Upstream, duration};
 use crate::lock::rule::{DeniedWrite, OwnerPart, Rule, Unmanaged};
 
 /// All settings, the rules in their order, and the warnings. Ends with a line end.
 pub fn describe(config: &Config, warnings: &[String]) -> String {
     let Config {
         listen,
+        listeners,
         upstream,
         admin,
         log,
         records,
-        rules,
+        rules: _,
     } = config;
     let keepalive = listen
         .tcp_keepalive
@@ -46,12 +47,21 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line(
         "listen",
         format!(
-            "{}{}, at most {} connections{each}{idle}, keepalive {keepalive}",
-            listen.place,
-            clients_tls(listen),
+            "{}, at most {} connections{each}{idle}, keepalive {keepalive}",
+            came_in(listen, &listen.entrance),
             listen.max_connections
         ),
     );
+    for listener in listeners {
+        let rules = match config.has_own_rules(listener) {
+            true => "its own rules",
+            false => "the general rules",
+        };
+        line(
+            "listener",
+            format!("{}: {}, {rules}", listener.name, came_in(listen, listener)),
+        );
+    }
     let pace = match upstream.reconnect_rate {
         0 => String::new(),
         rate => format!(", reconnects at {rate} a second"),
@@ -73,8 +83,14 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line("log", format!("{}, {format}", log.level.word()));
     line("records", format!("names begin with {}", records.prefix));
     text.push_str("\nlock rules, the first that matches a key decides:\n");
-    for (index, rule) in rules.iter().enumerate() {
-        text.push_str(&describe_rule(index, rule));
+    describe_rules(config, &listen.entrance, &mut text);
+    for listener in listeners.iter().filter(|listener| config.has_own_rules(listener)) {
+        let _ = writeln!(
+            text,
+            "\nlock rules of listener {}, in place of those above:",
+            listener.name
+        );
+        describe_rules(config, listener, &mut text);
     }
     if !warnings.is_empty() {
         text.push_str("\nwarnings:\n");
@@ -85,8 +101,36 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     text
 }
 
-fn clients_tls(listen: &Listen) -> String {
-    let Some(tls) = &listen.tls else {
+fn describe_rules(config: &Config, entrance: &Entrance, text: &mut String) {
+    for (index, rule) in config.rules_at(entrance).enumerate() {
+        text.push_str(&describe_rule(index, rule));
+    }
+}
+
+/// A place where clients come in, and how.
+fn came_in(listen: &Listen, entrance: &Entrance) -> String {
+    let mode = entrance
+        .rights
+        .mode
+        .map_or(String::new(), |mode| format!(", mode {mode:04o}"));
+    let group = match &entrance.rights.group {
+        None => String::new(),
+        Some(Group::Name(name)) => format!(", group {name}"),
+        Some(Group::Number(number)) => format!(", group {number}"),
+    };
+    let trusted = entrance
+        .trusted
+        .as_ref()
+        .map_or(String::new(), |trusted| format!(", with a PROXY header from {trusted}"));
+    format!(
+        "{}{mode}{group}{trusted}{}",
+        entrance.place,
+        clients_tls(listen, entrance)
+    )
+}
+
+fn clients_tls(listen: &Listen, entrance: &Entrance) -> String {
+    let Some(tls) = &entrance.tls else {
         return String::new();
     };
     let clients = match &tls.client_ca {

@@ -1,15 +1,17 @@
 //! Settings that are each fine but cannot be meant together (faults), and those that work but may surprise
 //! (warnings). Reads no TOML and changes no setting.
 
+mod places;
+
 use std::collections::HashMap;
 
 use super::Config;
-use super::address::{HostPort, Place};
+use super::address::HostPort;
 use super::duration;
 use super::fault::{Fault, Origin};
 use super::reader::Origins;
 use crate::lock::glob::Glob;
-use crate::lock::rule::{Mode, OwnerPart, Rule};
+use crate::lock::rule::{Mode, Rule};
 
 /// The longest `contention_shield`, in milliseconds.
 const LONGEST_SHIELD_MS: u64 = 1000;
@@ -17,7 +19,8 @@ const LONGEST_SHIELD_MS: u64 = 1000;
 /// The settings with the places where they stand.
 pub(super) struct Settings {
     pub(super) config: Config,
-    pub(super) listen: Origins,
+    /// In the order of [`Config::entrances`].
+    pub(super) entrances: Vec<Origins>,
     pub(super) upstream: Origins,
     pub(super) admin: Origins,
     pub(super) rules: Vec<SitedRule>,
@@ -38,65 +41,53 @@ impl Settings {
 
 /// Finds both kinds.
 pub(super) fn find(settings: &Settings, faults: &mut Vec<Fault>, warnings: &mut Vec<String>) {
-    addresses(settings, faults);
-    names(&settings.rules, faults);
-    patterns(&settings.rules, &settings.config.records.prefix, faults);
-    for sited in &settings.rules {
-        times(sited, faults);
-    }
-    warn(&settings.config, warnings);
-}
-
-fn addresses(settings: &Settings, faults: &mut Vec<Fault>) {
-    let Config {
-        listen,
-        upstream,
-        admin,
-        ..
-    } = &settings.config;
-    if settings.listen.has("address") && settings.listen.has("unix") {
-        faults.push(
-            settings
-                .listen
-                .fault("unix", "listen.address stands there too; only one can be".to_owned()),
-        );
-    }
-    if settings.upstream.has("tls") && !upstream.server.tls {
+    places::find(settings, faults);
+    if settings.upstream.has("tls") && !settings.config.upstream.server.tls {
         let text = "is of use only where upstream.url begins with rediss://".to_owned();
         faults.push(settings.upstream.fault("tls", text));
     }
-    if listen.place == upstream.server.place {
-        let text = "is the place where lockward itself listens (listen)".to_owned();
-        faults.push(settings.upstream.fault("url", text));
+    names(&settings.rules, faults);
+    let config = &settings.config;
+    let mut lists = vec![&config.listen.entrance.rules];
+    lists.extend(
+        config
+            .listeners
+            .iter()
+            .filter(|one| config.has_own_rules(one))
+            .map(|one| &one.rules),
+    );
+    for list in lists {
+        let rules = list.iter().filter_map(|index| settings.rules.get(*index));
+        patterns(rules, &config.records.prefix, faults);
     }
-    let same = |place: &Place| matches!(place, Place::Tcp(address) if *address == admin.address && address.port != 0);
-    if same(&listen.place) {
-        faults.push(settings.admin.fault(
-            "address",
-            "is listen.address as well; each needs its own port".to_owned(),
-        ));
+    for sited in &settings.rules {
+        times(sited, faults);
     }
+    warn(config, warnings);
 }
 
+/// Rules are known by their names, whichever listener they hold at.
 fn names(rules: &[SitedRule], faults: &mut Vec<Fault>) {
-    let mut seen = HashMap::new();
-    for (index, sited) in rules.iter().enumerate() {
-        let first = *seen.entry(&sited.rule.name).or_insert(index);
+    let mut seen: HashMap<_, &SitedRule> = HashMap::new();
+    for sited in rules {
         // Without patterns there is a fault already, and no name to compare.
-        if first != index && !sited.rule.patterns.is_empty() {
-            let text = format!(
-                "\"{}\" is the name of locks[{first}] already",
-                sited.rule.name.escape_debug()
-            );
-            faults.push(sited.origins.fault("name", text));
-        }
+        let Some(first) = seen.get(&sited.rule.name).filter(|_| !sited.rule.patterns.is_empty()) else {
+            seen.entry(&sited.rule.name).or_insert(sited);
+            continue;
+        };
+        let name = sited.rule.name.escape_debug();
+        let text = match first.patterns.as_slice() {
+            [Origin::File] => format!("\"{name}\" is the name of the rule that stands for no [[locks]] at all"),
+            _ => format!("\"{name}\" is the name of {} already", first.origins.path()),
+        };
+        faults.push(sited.origins.fault("name", text));
     }
 }
 
 /// Patterns that can match no key: those for records, and those whose keys an earlier rule takes.
-fn patterns(rules: &[SitedRule], prefix: &str, faults: &mut Vec<Fault>) {
+fn patterns<'r>(rules: impl Iterator<Item = &'r SitedRule>, prefix: &str, faults: &mut Vec<Fault>) {
     let mut earlier: Vec<(Glob, &[u8], &Rule)> = Vec::new();
-    for (index, sited) in rules.iter().enumerate() {
+    for sited in rules {
         let mut own = Vec::new();
         for (pattern, origin) in sited.rule.patterns.iter().zip(&sited.patterns) {
             let glob = Glob::new(pattern);
@@ -119,7 +110,7 @@ fn patterns(rules: &[SitedRule], prefix: &str, faults: &mut Vec<Fault>) {
             if let Some(text) = text {
                 faults.push(Fault {
                     origin: origin.clone(),
-                    key: format!("locks[{index}].pattern"),
+                    key: format!("{}.pattern", sited.origins.path()),
                     text,
                 });
             }
@@ -168,16 +159,7 @@ fn warn(config: &Config, warnings: &mut Vec<String>) {
             ));
         }
     }
-    let named = |wanted: &dyn Fn(&Rule) -> bool| -> Option<String> {
-        let names: Vec<String> = config
-            .rules
-            .iter()
-            .filter(|rule| wanted(rule))
-            .map(|rule| format!("\"{}\"", rule.name.escape_debug()))
-            .collect();
-        let word = if names.len() == 1 { "rule" } else { "rules" };
-        (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
-    };
+    let named = |wanted: &dyn Fn(&Rule) -> bool| named(config.rules.iter(), wanted);
     if let Some(rules) = named(&|rule| rule.mode == Mode::Enforce && rule.default_ttl_ms.is_none()) {
         warnings.push(format!(
             "{rules}: no default_ttl, so a lock that a client takes without a TTL stays until its owner releases it, \
@@ -189,33 +171,8 @@ fn warn(config: &Config, warnings: &mut Vec<String>) {
             "{rules}: contention_shield does nothing without mode = \"enforce\": every acquire is asked of the server"
         ));
     }
-    let by_address = |rule: &Rule| rule.mode != Mode::Off && rule.owner == [OwnerPart::Address];
-    match &config.listen.place {
-        Place::Tcp(address) if address.is_loopback() => {
-            if let Some(rules) = named(&by_address) {
-                warnings.push(format!(
-                    "{rules}: owner = \"address\" on the loopback address {address}: all clients on this machine are \
-                     one owner (two redis-cli too); to tell them apart use owner = \"connection\" or \"client-name\""
-                ));
-            }
-        }
-        Place::Unix(_) => {
-            if let Some(rules) = named(&by_address) {
-                warnings.push(format!(
-                    "{rules}: owner = \"address\" on a unix socket: all clients are one owner; to tell them apart use \
-                     owner = \"process\", \"connection\" or \"client-name\""
-                ));
-            }
-        }
-        Place::Tcp(_) => {}
-    }
-    if let Place::Tcp(address) = &config.listen.place
-        && let Some(rules) = named(&|rule| rule.mode != Mode::Off && rule.owner.contains(&OwnerPart::Process))
-    {
-        warnings.push(format!(
-            "{rules}: owner = \"process\" counts as \"connection\" on TCP ({address}); processes are known only on a \
-             unix socket (listen.unix)"
-        ));
+    for entrance in config.entrances() {
+        places::warn(config, entrance, warnings);
     }
     admin(&config.admin.address, config.admin.token.is_some(), warnings);
     if config.upstream.server.database != 0 {
@@ -224,6 +181,16 @@ fn warn(config: &Config, warnings: &mut Vec<String>) {
             config.upstream.server.database
         ));
     }
+}
+
+/// The names of the rules that are `wanted`, if there are any.
+fn named<'r>(rules: impl Iterator<Item = &'r Rule>, wanted: &dyn Fn(&Rule) -> bool) -> Option<String> {
+    let names: Vec<String> = rules
+        .filter(|rule| wanted(rule))
+        .map(|rule| format!("\"{}\"", rule.name.escape_debug()))
+        .collect();
+    let word = if names.len() == 1 { "rule" } else { "rules" };
+    (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
 }
 
 fn admin(address: &HostPort, token: bool, warnings: &mut Vec<String>) {

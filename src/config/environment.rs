@@ -1,11 +1,11 @@
-//! The variables `LOCKWARD_SECTION__KEY` and `LOCKWARD_LOCKS__0__KEY`, laid over the tree of the file. Only names with
-//! two underscores behind the prefix are settings: Kubernetes injects others into every pod beside a service called
-//! lockward. Values are not read here.
+//! The variables `LOCKWARD_SECTION__KEY`, `LOCKWARD_LOCKS__0__KEY` and `LOCKWARD_LISTENERS__0__KEY`, laid over the
+//! tree of the file. Only names with two underscores behind the prefix are settings: Kubernetes injects others into
+//! every pod beside a service called lockward. Values are not read here.
 
 use std::ffi::OsString;
 
 use super::fault::{Fault, Origin};
-use super::keys::{self, LOCKS, SECTIONS, TLS};
+use super::keys::{self, LISTEN_TLS, LISTENERS, LOCKS, SECTIONS, TLS};
 use super::tree::{Entry, Node, Table, Value};
 
 const PREFIX: &str = "LOCKWARD_";
@@ -19,11 +19,21 @@ pub fn variables() -> impl Iterator<Item = (String, String)> {
         .filter(|(name, _)| name.starts_with(PREFIX))
 }
 
-/// What a variable sets. The order is that in which they are applied, so rules are appended by rising numbers.
+/// What a variable sets. The order is that in which they are applied, so rules and listeners are appended by rising
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Key { section: &'static str, key: &'static str },
     Tls { section: &'static str, key: &'static str },
+    Lock { index: usize, key: &'static str },
+    Listener { index: usize, set: OfListener },
+}
+
+/// What of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum OfListener {
+    Key(&'static str),
+    Tls(&'static str),
     Lock { index: usize, key: &'static str },
 }
 
@@ -33,12 +43,21 @@ impl Target {
             Target::Key { section, key } => format!("{PREFIX}{section}__{key}"),
             Target::Tls { section, key } => format!("{PREFIX}{section}__tls__{key}"),
             Target::Lock { index, key } => format!("{PREFIX}locks__{index}__{key}"),
+            Target::Listener { index, set } => {
+                let listener = format!("{PREFIX}listeners__{index}__");
+                match set {
+                    OfListener::Key(key) => format!("{listener}{key}"),
+                    OfListener::Tls(key) => format!("{listener}tls__{key}"),
+                    OfListener::Lock { index, key } => format!("{listener}locks__{index}__{key}"),
+                }
+            }
         };
         name.to_ascii_uppercase()
     }
 
-    /// Everything a variable can set, with this number for the rule.
-    fn all(index: usize) -> impl Iterator<Item = Target> {
+    /// Everything a variable can set, with this number for the rule or the listener, and with `rule` for one of its
+    /// rules.
+    fn all(index: usize, rule: usize) -> impl Iterator<Item = Target> {
         let keys = SECTIONS
             .iter()
             .flat_map(|(section, keys)| keys.iter().map(|key| Target::Key { section, key }));
@@ -47,8 +66,14 @@ impl Target {
         let tls = TLS
             .iter()
             .flat_map(|(section, keys)| keys.iter().map(|key| Target::Tls { section, key }));
+        let plain = LISTENERS.iter().filter(|key| !matches!(**key, "tls" | "locks"));
+        let listener = plain
+            .map(|key| OfListener::Key(key))
+            .chain(LISTEN_TLS.iter().map(|key| OfListener::Tls(key)))
+            .chain(LOCKS.iter().map(move |key| OfListener::Lock { index: rule, key }));
         keys.chain(tls)
             .chain(LOCKS.iter().map(move |key| Target::Lock { index, key }))
+            .chain(listener.map(move |set| Target::Listener { index, set }))
     }
 }
 
@@ -62,14 +87,11 @@ pub(super) fn overlay(tree: &mut Table, env: impl Iterator<Item = (String, Strin
         if !rest.contains("__") {
             continue;
         }
-        let index = rest
-            .split("__")
-            .nth(1)
-            .and_then(|number| number.parse().ok())
-            .unwrap_or(0);
-        match Target::all(index).find(|target| target.name() == name) {
+        let number = |place| rest.split("__").nth(place).and_then(|number| number.parse().ok());
+        let (index, rule) = (number(1).unwrap_or(0), number(3).unwrap_or(0));
+        match Target::all(index, rule).find(|target| target.name() == name) {
             Some(target) => settings.push((target, name, value)),
-            None => faults.push(unknown(name, index)),
+            None => faults.push(unknown(name, index, rule)),
         }
     }
     settings.sort();
@@ -79,15 +101,28 @@ pub(super) fn overlay(tree: &mut Table, env: impl Iterator<Item = (String, Strin
             value: Value::Raw(value),
         };
         match target {
-            Target::Key { section, key } => set_key(tree, section, key, node),
-            Target::Tls { section, key } => set_tls(tree, section, key, node),
-            Target::Lock { index, key } => set_lock(tree, index, key, node, faults),
+            Target::Key { section, key } => {
+                if let Some(table) = table(tree, section, &node.origin) {
+                    set_key(table, section == "listen", key, node);
+                }
+            }
+            Target::Tls { section, key } => {
+                if let Some(table) = table(tree, section, &node.origin) {
+                    set_tls(table, key, node);
+                }
+            }
+            Target::Lock { index, key } => {
+                if let Some(lock) = entry(tree, ("locks", "rules"), index, &node.origin, faults) {
+                    lock.set(key, node);
+                }
+            }
+            Target::Listener { index, set } => set_listener(tree, index, set, node, faults),
         }
     }
 }
 
-fn unknown(name: String, index: usize) -> Fault {
-    let names: Vec<String> = Target::all(index).map(Target::name).collect();
+fn unknown(name: String, index: usize, rule: usize) -> Fault {
+    let names: Vec<String> = Target::all(index, rule).map(Target::name).collect();
     let text = match keys::nearest(&name, names.iter().map(String::as_str)) {
         Some(near) => format!("unknown variable; did you mean {near}?"),
         None => "unknown variable; settings are called LOCKWARD_SECTION__KEY or LOCKWARD_LOCKS__0__KEY".to_owned(),
@@ -116,14 +151,11 @@ fn table<'t>(tree: &'t mut Table, key: &str, origin: &Origin) -> Option<&'t mut 
     }
 }
 
-fn set_key(tree: &mut Table, section: &str, key: &str, node: Node) {
-    let Some(table) = table(tree, section, &node.origin) else {
-        return;
-    };
+fn set_key(table: &mut Table, listens: bool, key: &str, node: Node) {
     // A variable that says where to listen stands in place of the file's other way to say it.
-    let other = match (section, key) {
-        ("listen", "address") => "unix",
-        ("listen", "unix") => "address",
+    let other = match key {
+        "address" if listens => "unix",
+        "unix" if listens => "address",
         _ => "",
     };
     table
@@ -132,50 +164,64 @@ fn set_key(tree: &mut Table, section: &str, key: &str, node: Node) {
     table.set(key, node);
 }
 
-fn set_tls(tree: &mut Table, section: &str, key: &str, node: Node) {
-    let tls = table(tree, section, &node.origin).and_then(|section| table(section, "tls", &node.origin));
-    if let Some(tls) = tls {
+fn set_tls(section: &mut Table, key: &str, node: Node) {
+    if let Some(tls) = table(section, "tls", &node.origin) {
         tls.set(key, node);
     }
 }
 
-fn set_lock(tree: &mut Table, index: usize, key: &str, node: Node, faults: &mut Vec<Fault>) {
-    if tree.get_mut("locks").is_none() {
-        tree.set(
-            "locks",
-            Node {
-                origin: node.origin.clone(),
-                value: Value::List(Vec::new()),
-            },
-        );
-    }
-    let Some(Node {
-        value: Value::List(locks),
-        ..
-    }) = tree.get_mut("locks")
-    else {
+fn set_listener(tree: &mut Table, index: usize, set: OfListener, node: Node, faults: &mut Vec<Fault>) {
+    let Some(listener) = entry(tree, ("listeners", "listeners"), index, &node.origin, faults) else {
         return;
     };
-    let count = locks.len();
-    if index == count {
-        locks.push(Node {
-            origin: node.origin.clone(),
-            value: Value::Table(Table::default()),
-        });
+    match set {
+        OfListener::Key(key) => set_key(listener, true, key, node),
+        OfListener::Tls(key) => set_tls(listener, key, node),
+        OfListener::Lock { index, key } => {
+            if let Some(lock) = entry(listener, ("locks", "rules"), index, &node.origin, faults) {
+                lock.set(key, node);
+            }
+        }
     }
-    match locks.get_mut(index) {
+}
+
+/// The table of this number in the list at `key`, made if it is the next one; faults call its entries by a word.
+/// `None` if the file has something else there: that is its own fault.
+fn entry<'t>(
+    tree: &'t mut Table,
+    (key, word): (&str, &str),
+    index: usize,
+    origin: &Origin,
+    faults: &mut Vec<Fault>,
+) -> Option<&'t mut Table> {
+    let new = |value: Value| Node {
+        origin: origin.clone(),
+        value,
+    };
+    if tree.get_mut(key).is_none() {
+        tree.set(key, new(Value::List(Vec::new())));
+    }
+    let Value::List(entries) = &mut tree.get_mut(key)?.value else {
+        return None;
+    };
+    let count = entries.len();
+    if index == count {
+        entries.push(new(Value::Table(Table::default())));
+    }
+    match entries.get_mut(index) {
         Some(Node {
-            value: Value::Table(lock),
+            value: Value::Table(entry),
             ..
-        }) => lock.set(key, node),
-        Some(_) => {}
+        }) => Some(entry),
+        Some(_) => None,
         None => {
-            let text = format!("there are {count} rules before it; the next one has number {count}");
+            let text = format!("there are {count} {word} before it; the next one has number {count}");
             faults.push(Fault {
-                origin: node.origin,
+                origin: origin.clone(),
                 key: String::new(),
                 text,
             });
+            None
         }
     }
 }

@@ -3,14 +3,28 @@
 pub(super) const LISTEN: &[&str] = &[
     "address",
     "unix",
+    "unix_mode",
+    "unix_group",
     "tls",
     "handshake_timeout",
     "proxy_protocol",
+    "trusted_proxies",
     "tcp_keepalive",
     "max_connections",
     "max_connections_per_address",
     "idle_timeout",
     "workers",
+];
+pub(super) const LISTENERS: &[&str] = &[
+    "name",
+    "address",
+    "unix",
+    "unix_mode",
+    "unix_group",
+    "tls",
+    "proxy_protocol",
+    "trusted_proxies",
+    "locks",
 ];
 pub(super) const LISTEN_TLS: &[&str] = &["cert", "key", "client_ca"];
 pub(super) const UPSTREAM: &[&str] = &["url", "tls", "mode", "connect_timeout", "reconnect_rate"];
@@ -50,7 +64,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
 pub(super) const TLS: &[(&str, &[&str])] = &[("listen", LISTEN_TLS), ("upstream", UPSTREAM_TLS)];
 
 /// The top level.
-pub(super) const TOP: &[&str] = &["listen", "upstream", "admin", "log", "records", "locks"];
+pub(super) const TOP: &[&str] = &["listen", "listeners", "upstream", "admin", "log", "records", "locks"];
 
 /// The text for a key that does not exist, with the best hint there is.
 pub(super) fn unknown(key: &str, known: &[&str]) -> String {
@@ -119,6 +133,7 @@ mod tests {
     #[test]
     fn the_documented_file_has_every_key() {
         let all = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(LOCKS);
+        let all = all.chain(LISTENERS.iter().filter(|key| **key != "locks"));
         for key in all {
             let set = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
             assert!(
@@ -163,6 +178,9 @@ mod tests {
             let table = &schema["properties"][section]["properties"]["tls"];
             assert_eq!(there(table), sorted(keys), "{section}");
         }
+        let listener = &schema["$defs"]["listener"];
+        assert_eq!(there(listener), sorted(LISTENERS));
+        assert_eq!(there(&listener["properties"]["tls"]), sorted(LISTEN_TLS));
         assert_eq!(there(&schema["$defs"]["rule"]), sorted(LOCKS));
     }
 

@@ -14,14 +14,17 @@ mod changes;
 pub mod check;
 mod conflicts;
 pub(crate) mod duration;
+mod entrance;
 mod environment;
 mod fault;
 mod keys;
+mod listeners;
 mod reader;
 mod rules;
 mod sections;
 mod tls;
 mod tree;
+mod trusted;
 
 use std::fmt;
 use std::io::Read;
@@ -32,9 +35,11 @@ pub use address::{HostPort, Place, Server};
 pub use changes::Changes;
 pub use check::describe;
 pub(crate) use duration::parse as parse_duration;
+pub use entrance::{Entrance, Group, SocketRights};
 pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
 pub use tls::{KeyPair, ListenTls, UpstreamTls};
+pub use trusted::Trusted;
 
 use crate::lock::rule::Rule;
 
@@ -47,8 +52,10 @@ const LONGEST_FILE: u64 = 4 << 20;
 /// The settings of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where clients connect.
+    /// Where clients connect, and what holds for all of them.
     pub listen: Listen,
+    /// Further places where they connect.
+    pub listeners: Vec<Entrance>,
     /// The server.
     pub upstream: Upstream,
     /// The HTTP side.
@@ -57,18 +64,17 @@ pub struct Config {
     pub log: Log,
     /// The lease records.
     pub records: Records,
-    /// The lock rules in their order; never empty.
+    /// The lock rules of all listeners: the general ones in their order, never none, then those of each listener that
+    /// has its own. No two have one name.
     pub rules: Vec<Rule>,
 }
 
 /// `[listen]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listen {
-    /// TCP address or unix socket.
-    pub place: Place,
-    /// TLS for clients; `None`: they speak plain RESP.
-    pub tls: Option<ListenTls>,
-    /// How long the beginning of a TLS connection may take.
+    /// The one place where clients connect, or the first of several.
+    pub entrance: Entrance,
+    /// How long the beginning of a connection may take: its TLS handshake, and a PROXY header before that.
     pub handshake_timeout: Duration,
     /// How long a silent peer is waited for before the system asks whether it lives; `None`: never asked.
     pub tcp_keepalive: Option<Duration>,
@@ -214,6 +220,21 @@ pub struct Loaded {
 }
 
 impl Config {
+    /// All places where clients connect; the first is that of `[listen]`.
+    pub fn entrances(&self) -> impl Iterator<Item = &Entrance> {
+        std::iter::once(&self.listen.entrance).chain(&self.listeners)
+    }
+
+    /// The rules that hold at a place.
+    pub fn rules_at<'c>(&'c self, entrance: &'c Entrance) -> impl Iterator<Item = &'c Rule> {
+        entrance.rules.iter().filter_map(|index| self.rules.get(*index))
+    }
+
+    /// Whether a place has rules of its own.
+    pub fn has_own_rules(&self, entrance: &Entrance) -> bool {
+        entrance.rules != self.listen.entrance.rules
+    }
+
     /// Reads the file (without one: the built-in default) and the variables, which win over it.
     ///
     /// # Errors

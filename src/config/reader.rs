@@ -43,6 +43,11 @@ impl Origins {
         self.keys.iter().any(|(name, _)| *name == key)
     }
 
+    /// `listen`, `locks[0]`.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// A fault of a key, where it stands, else where its table does.
     pub(super) fn fault(&self, key: &str, text: String) -> Fault {
         let origin = self
@@ -123,11 +128,7 @@ impl<'f> Reader<'f> {
 
     /// Notes a fault of a key.
     pub(super) fn fault(&mut self, origin: Origin, key: &str, text: impl Into<String>) {
-        let key = if self.path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.path)
-        };
+        let key = self.path_of(key);
         self.faults.push(Fault {
             origin,
             key,
@@ -138,6 +139,21 @@ impl<'f> Reader<'f> {
     /// Notes a fault of a key that is not there, where its table stands.
     pub(super) fn whole_fault(&mut self, key: &str, text: impl Into<String>) {
         self.fault(self.origins.whole.clone(), key, text);
+    }
+
+    /// Notes a fault of a key that was taken, where it stands.
+    pub(super) fn taken_fault(&mut self, key: &str, text: impl Into<String>) {
+        let fault = self.origins.fault(key, text.into());
+        self.faults.push(fault);
+    }
+
+    /// The whole name of a key of this table.
+    pub(super) fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     /// A value that `read` makes of a text.

@@ -34,9 +34,9 @@ pub(super) const MODES: [(&str, Mode); 3] = [
     ("off", Mode::Off),
 ];
 
-/// Reads all rules; never none.
+/// Reads the general rules; never none.
 pub(super) fn read(top: &mut Reader<'_>) -> Vec<SitedRule> {
-    let default = || {
+    own(top).unwrap_or_else(|| {
         let rule = Rule {
             name: DEFAULT_NAME.into(),
             ..Rule::new(DEFAULT_PATTERN)
@@ -46,48 +46,40 @@ pub(super) fn read(top: &mut Reader<'_>) -> Vec<SitedRule> {
             origins: Origins::nowhere("locks[0]"),
             patterns: vec![Origin::File],
         }]
-    };
-    let (origin, entries) = match top.take("locks") {
-        None => return default(),
-        Some(Node {
-            origin,
-            value: Value::List(entries),
-        }) => (origin, entries),
-        Some(Node {
-            origin,
-            value: Value::Table(_),
-        }) => {
-            top.fault(
-                origin,
-                "locks",
-                "must be written as [[locks]], with two brackets, once for each rule",
-            );
-            return default();
+    })
+}
+
+/// Reads the rules that stand in a table. `None`: there are none, or nobody can say what is meant, which is a fault.
+pub(super) fn own(reader: &mut Reader<'_>) -> Option<Vec<SitedRule>> {
+    let Node { origin, value } = reader.take("locks")?;
+    let place = reader.path_of("locks");
+    let fault = match value {
+        Value::List(entries) if entries.is_empty() => {
+            "the list is empty; leave it out for the rules that hold without it, \
+             or give one rule with mode = \"off\""
+                .to_owned()
         }
-        Some(Node { origin, .. }) => {
-            top.fault(origin, "locks", "must be a list of rules, each written as [[locks]]");
-            return default();
+        Value::List(entries) if entries.len() > MOST_RULES => {
+            format!("more than {MOST_RULES} rules; one rule can have a list of patterns")
         }
+        Value::List(entries) => return Some(all(&place, entries, reader)),
+        // A table inside of [[listeners]] has its name in front.
+        Value::Table(_) => format!(
+            "must be written as [[{}]], with two brackets, once for each rule",
+            place.replace(|sign: char| sign == '[' || sign == ']' || sign.is_ascii_digit(), "")
+        ),
+        _ => "must be a list of rules, each written as [[locks]]".to_owned(),
     };
-    if entries.is_empty() {
-        let text = "the list is empty; leave it out for the rule \"lock:*\", or give one rule with mode = \"off\"";
-        top.fault(origin, "locks", text);
-        return default();
-    }
-    if entries.len() > MOST_RULES {
-        top.fault(
-            origin,
-            "locks",
-            format!("more than {MOST_RULES} rules; one rule can have a list of patterns"),
-        );
-        return default();
-    }
+    reader.fault(origin, "locks", fault);
+    None
+}
+
+fn all(place: &str, entries: Vec<Node>, reader: &mut Reader<'_>) -> Vec<SitedRule> {
     let mut rules = Vec::with_capacity(entries.len());
     for (index, Node { origin, value }) in entries.into_iter().enumerate() {
-        let path = format!("locks[{index}]");
         match value {
-            Value::Table(table) => rules.push(rule(path, origin, table, top)),
-            _ => top.fault(origin, &path, "must be a table"),
+            Value::Table(table) => rules.push(rule(format!("{place}[{index}]"), origin, table, reader)),
+            _ => reader.fault(origin, &format!("locks[{index}]"), "must be a table"),
         }
     }
     rules

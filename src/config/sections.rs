@@ -8,8 +8,10 @@ use std::time::Duration;
 use super::address::{HostPort, Place, Server};
 use super::conflicts::{Settings, SitedRule};
 use super::duration;
+use super::entrance;
 use super::fault::{Fault, Origin};
 use super::keys;
+use super::listeners;
 use super::reader::{Empty, Origins, Reader};
 use super::rules;
 use super::tls;
@@ -26,24 +28,41 @@ const MOST_WORKERS: u32 = 256;
 /// Reads the whole tree.
 pub(super) fn read(tree: Table, faults: &mut Vec<Fault>) -> Settings {
     let mut top = Reader::new(String::new(), Origin::File, keys::TOP, tree, faults);
-    let (listen, listen_origins) = section(&mut top, "listen", keys::LISTEN, listen);
+    let (mut listen, listen_origins) = section(&mut top, "listen", keys::LISTEN, listen);
     let (upstream, upstream_origins) = section(&mut top, "upstream", keys::UPSTREAM, upstream);
     let (admin, admin_origins) = section(&mut top, "admin", keys::ADMIN, admin);
     let (log, _) = section(&mut top, "log", keys::LOG, log);
     let (records, _) = section(&mut top, "records", keys::RECORDS, records);
-    let sited: Vec<SitedRule> = rules::read(&mut top);
+    let mut sited: Vec<SitedRule> = rules::read(&mut top);
+    let general: Vec<usize> = (0..sited.len()).collect();
+    let mut listeners = Vec::new();
+    let mut entrances = vec![listen_origins];
+    for (mut listener, own, origins) in listeners::read(&mut top) {
+        listener.rules = match own {
+            Some(own) => {
+                let first = sited.len();
+                sited.extend(own);
+                (first..sited.len()).collect()
+            }
+            None => general.clone(),
+        };
+        listeners.push(listener);
+        entrances.push(origins);
+    }
+    listen.entrance.rules = general;
     top.finish();
     let rules = sited.iter().map(|sited| sited.rule.clone()).collect();
     Settings {
         config: Config {
             listen,
+            listeners,
             upstream,
             admin,
             log,
             records,
             rules,
         },
-        listen: listen_origins,
+        entrances,
         upstream: upstream_origins,
         admin: admin_origins,
         rules: sited,
@@ -79,37 +98,15 @@ fn loopback(port: u16) -> HostPort {
     }
 }
 
-fn not_yet(reader: &mut Reader<'_>, origin: Origin, key: &str, what: &str) {
-    reader.fault(origin, key, format!("{what} is not in this version yet"));
-}
-
 fn listen(reader: &mut Reader<'_>) -> Listen {
-    let address = reader.address("address");
-    let unix = reader.socket_path("unix");
-    let tls = tls::listen(reader);
+    let entrance = entrance::read(reader, entrance::MAIN, Some(loopback(6380)));
     let handshake_timeout = reader.milliseconds("handshake_timeout", 1).unwrap_or(10_000);
-    if let Some(node) = reader.take("proxy_protocol") {
-        // Read by hand, because `true` is refused where it stands.
-        match &node.value {
-            Value::Bool(false) => {}
-            Value::Raw(text) if text == "false" => {}
-            Value::Bool(true) => not_yet(reader, node.origin, "proxy_protocol", "reading PROXY headers"),
-            Value::Raw(text) if text == "true" => {
-                not_yet(reader, node.origin, "proxy_protocol", "reading PROXY headers");
-            }
-            _ => reader.fault(node.origin, "proxy_protocol", "must be true or false without quotes"),
-        }
-    }
     let keepalive = keepalive(reader).unwrap_or(60_000);
     let max_connections = reader.integer("max_connections", 1, MOST_CONNECTIONS).unwrap_or(10_000);
     let per_address = reader.integer("max_connections_per_address", 0, MOST_CONNECTIONS);
     let idle_timeout = reader.milliseconds("idle_timeout", 0).unwrap_or(0);
     Listen {
-        place: match unix {
-            Some(path) => Place::Unix(path),
-            None => Place::Tcp(address.unwrap_or_else(|| loopback(6380))),
-        },
-        tls,
+        entrance,
         handshake_timeout: Duration::from_millis(handshake_timeout),
         tcp_keepalive: (keepalive > 0).then(|| Duration::from_millis(keepalive)),
         max_connections: max_connections.try_into().unwrap_or(usize::MAX),

@@ -18,7 +18,7 @@ pub struct KeyPair {
     pub key: PathBuf,
 }
 
-/// `[listen] tls`.
+/// `tls` in `[listen]`, or in one of `[[listeners]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenTls {
     /// What lockward shows to its clients.
@@ -38,9 +38,9 @@ pub struct UpstreamTls {
     pub server_name: Option<String>,
 }
 
-/// Reads `[listen] tls`.
+/// Reads `tls` of an entrance.
 pub(super) fn listen(reader: &mut Reader<'_>) -> Option<ListenTls> {
-    let mut tls = table(reader, "listen", keys::LISTEN_TLS)?;
+    let mut tls = table(reader, keys::LISTEN_TLS)?;
     let (own, client_ca) = (key_pair(&mut tls, true), path(&mut tls, "client_ca"));
     tls.finish();
     Some(ListenTls { own: own?, client_ca })
@@ -48,7 +48,7 @@ pub(super) fn listen(reader: &mut Reader<'_>) -> Option<ListenTls> {
 
 /// Reads `[upstream] tls`.
 pub(super) fn upstream(reader: &mut Reader<'_>) -> UpstreamTls {
-    let Some(mut tls) = table(reader, "upstream", keys::UPSTREAM_TLS) else {
+    let Some(mut tls) = table(reader, keys::UPSTREAM_TLS) else {
         return UpstreamTls::default();
     };
     let settings = UpstreamTls {
@@ -67,20 +67,15 @@ pub(super) fn upstream(reader: &mut Reader<'_>) -> UpstreamTls {
     settings
 }
 
-fn table<'r>(reader: &'r mut Reader<'_>, section: &str, known: &'static [&'static str]) -> Option<Reader<'r>> {
+fn table<'r>(reader: &'r mut Reader<'_>, known: &'static [&'static str]) -> Option<Reader<'r>> {
     let Node { origin, value } = reader.take("tls")?;
     let Value::Table(table) = value else {
         let text = "must be a table, like { cert = \"/etc/lockward/cert.pem\", key = \"/etc/lockward/key.pem\" }";
         reader.fault(origin, "tls", text);
         return None;
     };
-    Some(Reader::new(
-        format!("{section}.tls"),
-        origin,
-        known,
-        table,
-        reader.faults,
-    ))
+    let path = reader.path_of("tls");
+    Some(Reader::new(path, origin, known, table, reader.faults))
 }
 
 fn path(tls: &mut Reader<'_>, key: &'static str) -> Option<PathBuf> {

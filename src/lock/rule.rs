@@ -120,9 +120,9 @@ impl Rule {
 /// name: so what is under way when other rules come into force still means what it meant.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// By place, with those that were in force once.
-    list: Vec<Rule>,
-    /// The places of those in force, in their order.
+    /// By place, with those that were in force once. Shared by all parts.
+    list: Arc<[Rule]>,
+    /// The places of those in force, in their order; of a part, those that it has.
     order: Vec<RuleIndex>,
     /// Stands in where an index points behind the list.
     off: Rule,
@@ -132,7 +132,7 @@ pub struct Rules {
     /// For each first byte of a key: where in `patterns` the first one stands that can match. The length: none.
     begin: Box<[usize; 256]>,
     enforce: bool,
-    /// For each rule: a command named a key that it matches. Shared by all clones.
+    /// For each rule: a command named a key that it matches. Shared by all clones and parts.
     met: Arc<[AtomicBool]>,
 }
 
@@ -141,7 +141,8 @@ impl Rules {
     /// index and are left out (the configuration allows far fewer).
     pub fn new(list: Vec<Rule>, prefix: &[u8]) -> Rules {
         let order = (0..=u16::MAX).zip(&list).map(|(index, _)| RuleIndex(index)).collect();
-        Rules::compile(list, order, prefix)
+        let met = unmet(&list);
+        Rules::compile(list.into(), order, prefix.into(), met)
     }
 
     /// These rules in place of the ones that were in force. Those of the same name keep their places, the others get new
@@ -158,7 +159,8 @@ impl Rules {
                 None => list.push(rule),
             }
         }
-        let next = Rules::compile(list, order, &self.prefix);
+        let met = unmet(&list);
+        let next = Rules::compile(list.into(), order, self.prefix.clone(), met);
         for (index, rule) in next.iter() {
             if self.has_met(index) && self.rule(index).patterns == rule.patterns {
                 next.met(index);
@@ -167,7 +169,17 @@ impl Rules {
         Some(next)
     }
 
-    fn compile(list: Vec<Rule>, order: Vec<RuleIndex>, prefix: &[u8]) -> Rules {
+    /// Those that stand at these positions in the order: what the clients of one listener go by. They keep their
+    /// places, and what one part has met, all know.
+    pub fn part(&self, positions: &[usize]) -> Rules {
+        let order = positions
+            .iter()
+            .filter_map(|position| self.order.get(*position).copied());
+        let (list, met) = (Arc::clone(&self.list), Arc::clone(&self.met));
+        Rules::compile(list, order.collect(), self.prefix.clone(), met)
+    }
+
+    fn compile(list: Arc<[Rule]>, order: Vec<RuleIndex>, prefix: Box<[u8]>, met: Arc<[AtomicBool]>) -> Rules {
         let mut patterns = Vec::new();
         for index in &order {
             let rule = list.get(usize::from(index.0));
@@ -178,17 +190,17 @@ impl Rules {
             let first = patterns.iter().position(|(glob, _)| glob.may_begin_with(byte as u8));
             first.unwrap_or(patterns.len())
         });
-        let enforce = list.iter().any(|rule| rule.mode == Mode::Enforce);
+        let mut in_force = order.iter().filter_map(|index| list.get(usize::from(index.0)));
+        let enforce = in_force.any(|rule| rule.mode == Mode::Enforce);
         let off = Rule {
             mode: Mode::Off,
             ..Rule::new("")
         };
-        let met = list.iter().map(|_| AtomicBool::new(false)).collect();
         Rules {
             list,
             order,
             off,
-            prefix: prefix.into(),
+            prefix,
             patterns,
             begin: Box::new(begin),
             enforce,
@@ -241,7 +253,8 @@ impl Rules {
         self.list.get(usize::from(index.0)).unwrap_or(&self.off)
     }
 
-    /// All rules by their places ([`RuleIndex`]), also those that are in force no more: these are off and match nothing.
+    /// All rules by their places ([`RuleIndex`]), also those that are in force no more: these are off and match
+    /// nothing. Of a part, also those that it does not have.
     pub fn list(&self) -> &[Rule] {
         &self.list
     }
@@ -269,6 +282,10 @@ impl Rules {
         let (_, index) = self.patterns.get(begin..)?.iter().find(|(glob, _)| glob.matches(key))?;
         Some((*index, self.list.get(usize::from(index.0))?))
     }
+}
+
+fn unmet(list: &[Rule]) -> Arc<[AtomicBool]> {
+    list.iter().map(|_| AtomicBool::new(false)).collect()
 }
 
 /// A rule that is in force no more. Its name stays with its place.

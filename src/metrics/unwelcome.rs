@@ -17,23 +17,32 @@ pub enum Unwelcome {
     TlsOnPlain,
     /// HTTP came in the clear.
     Http,
-    /// The TLS handshake took too long.
+    /// The TLS handshake, or a PROXY header before it, took too long.
     HandshakeTimeout,
     /// The client's certificate is missing or cannot be verified.
     ClientCertificate,
     /// The TLS handshake failed otherwise.
     Handshake,
+    /// A PROXY header came where none is expected.
+    UnaskedProxyHeader,
+    /// Where one is expected, something else came, or a faulty one.
+    ProxyHeader,
+    /// Where one is expected, somebody came whose headers are not believed.
+    UntrustedProxy,
 }
 
 impl Unwelcome {
     /// Every reason, in the order of its variants.
-    pub const ALL: [Unwelcome; 6] = [
+    pub const ALL: [Unwelcome; 9] = [
         Unwelcome::PlainOnTls,
         Unwelcome::TlsOnPlain,
         Unwelcome::Http,
         Unwelcome::HandshakeTimeout,
         Unwelcome::ClientCertificate,
         Unwelcome::Handshake,
+        Unwelcome::UnaskedProxyHeader,
+        Unwelcome::ProxyHeader,
+        Unwelcome::UntrustedProxy,
     ];
 
     /// The word used in labels and log lines.
@@ -45,6 +54,9 @@ impl Unwelcome {
             Unwelcome::HandshakeTimeout => "handshake_timeout",
             Unwelcome::ClientCertificate => "client_certificate",
             Unwelcome::Handshake => "handshake",
+            Unwelcome::UnaskedProxyHeader => "unasked_proxy_header",
+            Unwelcome::ProxyHeader => "proxy_header",
+            Unwelcome::UntrustedProxy => "untrusted_proxy",
         }
     }
 }

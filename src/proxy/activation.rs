@@ -6,15 +6,17 @@ use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use listenfd::ListenFd;
 use socket2::SockRef;
 use thiserror::Error;
 
 use super::listener::Listener;
-use crate::config::{HostPort, Place};
+use crate::config::{Config, HostPort, Place};
 
-/// The `FileDescriptorName=` of the socket for HTTP; one of any other name is for clients.
+/// The `FileDescriptorName=` of the socket for HTTP. One with the name of a listener is that one's, and one of any
+/// other name is the main listener's: systemd itself gives names to those that have none.
 const ADMIN: &str = "admin";
 
 /// What is wrong with what was handed over. The operator's: it stands in a socket unit.
@@ -30,7 +32,7 @@ pub enum ActivationError {
     },
     /// More than one of a kind.
     #[error("the service manager handed over two sockets for {0}; there can be one")]
-    Two(&'static str),
+    Two(String),
     /// HTTP is served on TCP only.
     #[error("the socket named \"{ADMIN}\" is a unix socket; HTTP is served on TCP only")]
     AdminOnUnix,
@@ -39,7 +41,8 @@ pub enum ActivationError {
 /// Listening sockets that were open at the start.
 #[derive(Debug, Default)]
 pub struct Handed {
-    clients: Option<Socket>,
+    /// By their names.
+    clients: Vec<(String, Socket)>,
     admin: Option<TcpListener>,
 }
 
@@ -76,17 +79,39 @@ impl Handed {
     fn add(&mut self, name: &str, socket: Socket) -> Result<(), ActivationError> {
         match (name, socket) {
             (ADMIN, Socket::Unix(_)) => return Err(ActivationError::AdminOnUnix),
-            (ADMIN, Socket::Tcp(_)) if self.admin.is_some() => return Err(ActivationError::Two("HTTP")),
+            (ADMIN, Socket::Tcp(_)) if self.admin.is_some() => return Err(ActivationError::Two("HTTP".to_owned())),
             (ADMIN, Socket::Tcp(socket)) => self.admin = Some(socket),
-            (_, _) if self.clients.is_some() => return Err(ActivationError::Two("clients")),
-            (_, socket) => self.clients = Some(socket),
+            (name, socket) => self.clients.push((name.to_owned(), socket)),
         }
         Ok(())
     }
 
-    /// Where clients come in, if that was handed over.
-    pub fn clients(&self) -> Option<Place> {
-        match self.clients.as_ref()? {
+    /// Finds out which socket is for which listener.
+    ///
+    /// # Errors
+    /// Two for one.
+    pub fn meant_for(mut self, config: &Config) -> Result<Handed, ActivationError> {
+        let mut taken: Vec<Arc<str>> = Vec::new();
+        for (name, _) in &mut self.clients {
+            let meant = config.listeners.iter().find(|listener| *listener.name == **name);
+            let meant = meant.unwrap_or(&config.listen.entrance);
+            if taken.contains(&meant.name) {
+                return Err(ActivationError::Two(format!("clients ({})", meant.section())));
+            }
+            taken.push(Arc::clone(&meant.name));
+            *name = meant.name.to_string();
+        }
+        Ok(self)
+    }
+
+    /// Where the clients of a listener come in, if that was handed over.
+    pub fn clients(&self, listener: &str) -> Option<Place> {
+        match self
+            .clients
+            .iter()
+            .find(|(name, _)| name == listener)
+            .map(|(_, socket)| socket)?
+        {
             Socket::Tcp(socket) => host_port(socket).map(Place::Tcp),
             Socket::Unix(socket) => {
                 let address = socket.local_addr().ok();
@@ -101,9 +126,11 @@ impl Handed {
         self.admin.as_ref().and_then(host_port)
     }
 
-    /// The socket for clients, ready to be used by the runtime that this is called in.
-    pub(super) fn clients_listener(&mut self) -> Option<io::Result<Listener>> {
-        Some(match self.clients.take()? {
+    /// The socket for the clients of a listener, ready to be used by the runtime that this is called in.
+    pub(super) fn clients_listener(&mut self, listener: &str) -> Option<io::Result<Listener>> {
+        let place = self.clients.iter().position(|(name, _)| name == listener)?;
+        let (_, socket) = self.clients.swap_remove(place);
+        Some(match socket {
             Socket::Tcp(socket) => tokio::net::TcpListener::from_std(socket).map(Listener::Tcp),
             Socket::Unix(socket) => tokio::net::UnixListener::from_std(socket).map(Listener::Unix),
         })

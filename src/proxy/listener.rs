@@ -1,9 +1,11 @@
-//! Where clients come in: a TCP port or a unix socket. Takes connections and gives each to a worker.
+//! Where clients come in: TCP ports and unix sockets. Takes connections and gives each to a worker.
 
+use std::future::poll_fn;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -13,8 +15,9 @@ use tokio::time::sleep;
 
 use super::shared::Shared;
 use super::socket::{Arrival, Socket};
-use super::workers::Workers;
-use crate::config::{Listen, Place};
+use super::unix;
+use super::workers::{Newcomer, Workers};
+use crate::config::{Entrance, Listen, Place};
 use crate::metrics::{Limit, Verdict};
 use crate::resp::{encode, texts};
 
@@ -58,14 +61,14 @@ impl Listener {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) async fn bind(place: &Place) -> io::Result<Listener> {
-        match place {
+    pub(super) async fn bind(entrance: &Entrance) -> io::Result<Listener> {
+        match &entrance.place {
             Place::Tcp(address) => TcpListener::bind((address.host.as_str(), address.port))
                 .await
                 .map(Listener::Tcp),
             Place::Unix(path) => {
                 remove_stale(path).await?;
-                UnixListener::bind(path).map(Listener::Unix)
+                unix::listen(path, &entrance.rights).map(Listener::Unix)
             }
         }
     }
@@ -78,16 +81,26 @@ impl Listener {
         }
     }
 
-    async fn accept(&self) -> io::Result<Socket> {
-        match self {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Socket>> {
+        Poll::Ready(match self {
             Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
+                let (stream, _) = ready!(listener.poll_accept(cx))?;
+                stream.set_nodelay(true).map(|()| Socket::Tcp(stream))
             }
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Socket::Unix(stream)),
+            Listener::Unix(listener) => ready!(listener.poll_accept(cx)).map(|(stream, _)| Socket::Unix(stream)),
+        })
+    }
+}
+
+/// The next client of any listener, and of which; `turn` says who is asked first, so that each has its turn.
+fn poll_accept(listeners: &[Listener], turn: usize, cx: &mut Context<'_>) -> Poll<(usize, io::Result<Socket>)> {
+    let numbered = listeners.iter().enumerate();
+    for (number, listener) in numbered.clone().skip(turn).chain(numbered.take(turn)) {
+        if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+            return Poll::Ready((number, accepted));
         }
     }
+    Poll::Pending
 }
 
 async fn remove_stale(path: &Path) -> io::Result<()> {
@@ -101,15 +114,19 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Takes clients until a drain is asked for, then waits for those that are there.
-pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Workers) {
+pub(super) async fn run(listeners: Vec<Listener>, shared: Arc<Shared>, mut workers: Workers) {
+    let mut turn = 0;
     let mut draining = shared.draining.clone();
     // As long as nothing changes, each try would say the same.
     let troubles = Limit::of(1);
     loop {
         tokio::select! {
             () = drain_begins(&mut draining) => break,
-            accepted = listener.accept() => match accepted {
-                Ok(stream) => take(stream, &shared, &mut workers),
+            (listener, accepted) = poll_fn(|cx| poll_accept(&listeners, turn, cx)) => match accepted {
+                Ok(stream) => {
+                    take(stream, listener, &shared, &mut workers);
+                    turn = (listener + 1) % listeners.len();
+                }
                 // A client that is gone before it was taken is nobody's fault; no descriptor left calms down by waiting.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -121,17 +138,22 @@ pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Wo
             },
         }
     }
-    drop(listener);
+    drop(listeners);
     workers.empty().await;
 }
 
 /// Gives a client to a worker, if there is room for it.
-fn take(stream: Socket, shared: &Shared, workers: &mut Workers) {
-    let limits = shared.limits.load();
-    let address = stream.peer_address().map(|address| address.ip().to_canonical());
+fn take(stream: Socket, listener: usize, shared: &Shared, workers: &mut Workers) {
+    if !shared.door.lets_in(shared, listener, &stream) {
+        return;
+    }
+    let (limits, proxied) = (shared.limits.load(), shared.door.is_proxied(listener));
+    // Where a load balancer's client comes from is known only later.
+    let address = stream.peer_address().filter(|_| !proxied);
+    let address = address.map(|address| address.ip().to_canonical());
     let Some(seat) = workers.seat(address, &limits) else {
         // Who waits for a handshake would not understand it.
-        if shared.door.certificates.incoming().is_none() {
+        if shared.door.certificates.incoming(listener).is_none() {
             turn_away(&stream);
         }
         return;
@@ -142,7 +164,12 @@ fn take(stream: Socket, shared: &Shared, workers: &mut Workers) {
         tracing::debug!(%error, "no keep-alive for a client");
     }
     match Arrival::try_from(stream) {
-        Ok(arrival) => workers.give(arrival, shared.connection(), seat),
+        Ok(arrival) => workers.give(Newcomer {
+            arrival,
+            connection: shared.connection(),
+            listener,
+            seat,
+        }),
         Err(error) => tracing::warn!(%error, "cannot take a client"),
     }
 }
@@ -153,7 +180,7 @@ pub(super) async fn drain_begins(draining: &mut watch::Receiver<bool>) {
 }
 
 /// Says what the server itself would say, as far as it fits at once, and closes.
-fn turn_away(stream: &Socket) {
+pub(super) fn turn_away(stream: &Socket) {
     let mut line = BytesMut::new();
     encode::error(&mut line, texts::TOO_MANY_CLIENTS.as_bytes());
     // Nobody waits for a client that there is no room for.

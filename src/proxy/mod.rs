@@ -1,7 +1,8 @@
-//! The sockets: listener, one task for each downstream connection, lockward's own upstream connection. Decides nothing
+//! The sockets: listeners, one task for each downstream connection, lockward's own upstream connection. Decides nothing
 //! about commands or locks; it carries bytes to the core and does what the core says.
 
 pub mod activation;
+mod announced;
 mod backend;
 mod client;
 mod clients;
@@ -22,6 +23,7 @@ mod stream;
 mod telling;
 pub mod tls;
 mod trunk;
+mod unix;
 mod upstream;
 mod worker;
 mod workers;
@@ -83,7 +85,7 @@ pub enum StartError {
 pub struct Proxy {
     backend: Arc<dyn admin::Backend>,
     shared: Arc<Shared>,
-    listener: Listener,
+    listeners: Vec<Listener>,
     workers: Workers,
     admin: TcpListener,
     admin_hosts: Vec<String>,
@@ -92,7 +94,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Binds both addresses and begins to connect to the server.
+    /// Binds all addresses and begins to connect to the server.
     ///
     /// # Errors
     /// An address that cannot be bound, or a certificate that is of no use.
@@ -116,14 +118,17 @@ impl Proxy {
             place: address.to_string(),
             source,
         })?;
-        let listener = match handed.clients_listener() {
-            Some(listener) => listener,
-            None => Listener::bind(&config.listen.place).await,
-        };
-        let listener = listener.map_err(|source| StartError::Listen {
-            place: config.listen.place.to_string(),
-            source,
-        })?;
+        let mut listeners = Vec::new();
+        for entrance in config.entrances() {
+            let listener = match handed.clients_listener(&entrance.name) {
+                Some(listener) => listener,
+                None => Listener::bind(entrance).await,
+            };
+            listeners.push(listener.map_err(|source| StartError::Listen {
+                place: entrance.place.to_string(),
+                source,
+            })?);
+        }
         let (drain, draining) = watch::channel(false);
         let shared = Arc::new(Shared::new(config, certificates, draining));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
@@ -137,7 +142,7 @@ impl Proxy {
         Ok(Proxy {
             backend: Arc::new(backend::Admin::new(Arc::clone(&shared))),
             shared,
-            listener,
+            listeners,
             workers,
             admin,
             admin_hosts: hosts,
@@ -146,9 +151,9 @@ impl Proxy {
         })
     }
 
-    /// The TCP port for clients; `None` on a unix socket.
+    /// The TCP port for clients, of the main listener; `None` on a unix socket.
     pub fn port(&self) -> Option<u16> {
-        self.listener.port()
+        self.listeners.first().and_then(Listener::port)
     }
 
     /// The port for HTTP; `None` only if the system cannot say.
@@ -188,7 +193,7 @@ impl Proxy {
         let Proxy {
             backend,
             shared,
-            listener,
+            listeners,
             workers,
             admin,
             admin_hosts,
@@ -207,7 +212,7 @@ impl Proxy {
             let _ = ended.await;
         };
         let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
-        let mut clients = tokio::spawn(listener::run(listener, Arc::clone(&shared), workers));
+        let mut clients = tokio::spawn(listener::run(listeners, Arc::clone(&shared), workers));
         stop.await;
         tracing::info!(
             clients = shared.clients.len(),
@@ -244,7 +249,7 @@ async fn first_contact(shared: &Shared) {
     let mut state = shared.own.state();
     let _ = state.wait_for(|state| state.up || state.error.is_some()).await;
     let features = features(&state.borrow());
-    shared.policy.rcu(|old| Arc::new(old.with(features)));
+    shared.policies.rcu(|old| Arc::new(old.with(features)));
 }
 
 /// What the server has and asks for. One that refuses our own login asks clients for theirs.
@@ -294,8 +299,8 @@ async fn follow_server(shared: Arc<Shared>) {
             shared.chores.notify_one();
         }
         was_up = up;
-        if shared.policy.load().features != features {
-            shared.policy.rcu(|old| Arc::new(old.with(features)));
+        if shared.policies.load().whole.features != features {
+            shared.policies.rcu(|old| Arc::new(old.with(features)));
         }
         if state.changed().await.is_err() {
             return;

@@ -1,14 +1,23 @@
-//! Who sits at the other end of a downstream connection: its address, or the process behind a unix socket.
+//! Who sits at the other end of a downstream connection: its address, or the process behind a unix socket; behind a
+//! load balancer, what that says.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::socket::Socket;
 use super::stream::Stream;
 use crate::session::Peer;
 
-/// Reads what the socket tells of the client.
-pub(super) fn of(stream: &Stream) -> Peer {
+/// Reads what the socket tells of the client, unless a load balancer has announced where it comes from: then what is
+/// at the other end is the load balancer, also as a process.
+pub(super) fn of(stream: &Stream, announced: Option<SocketAddr>) -> Peer {
+    if let Some(announced) = announced {
+        return Peer {
+            address: Some(announced.ip()),
+            process: None,
+        };
+    }
     match stream.socket() {
         Socket::Tcp(_) => Peer {
             address: stream.peer_address().map(|address| address.ip()),

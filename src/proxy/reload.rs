@@ -9,7 +9,9 @@ use super::listener::Limits;
 use super::shared::Shared;
 use super::tls::CertificateFault;
 use crate::config::{Changes, Config, ConfigErrors, Loaded};
+use crate::lock::rule::Rule;
 use crate::metrics::log::LogHandle;
+use crate::session::Ruled;
 
 /// Reads the settings from where they were read at the start.
 pub type Reread = dyn Fn() -> Result<Loaded, ConfigErrors> + Send + Sync;
@@ -58,7 +60,9 @@ impl Reloading {
             rules_given,
             warnings,
         } = (self.reread)()?;
-        if !rules_given && new.rules != config.rules {
+        let general = |config: &Config| -> Vec<Rule> { config.rules_at(&config.listen.entrance).cloned().collect() };
+        // Listeners that are gone from the file keep their own until the restart.
+        if !rules_given && general(&new) != general(&config) {
             return Err(ReloadError::NoRules);
         }
         let followed = shared.keeper().len();
@@ -124,9 +128,17 @@ fn tell(changes: &Changes) {
     }
 }
 
+/// The rules of a configuration, listener by listener.
+pub(super) fn ruled(config: &Config) -> Ruled {
+    Ruled {
+        rules: config.rules.clone(),
+        listeners: config.entrances().map(|entrance| entrance.rules.clone()).collect(),
+    }
+}
+
 fn put_in_force(shared: &Shared, config: &Config) -> Result<(), ReloadError> {
-    let next = shared.policy.load().with_rules(config.rules.clone());
-    let next = next.ok_or(ReloadError::TooManyRules)?;
+    let next = shared.policies.load().with_rules(ruled(config));
+    let next = next.ok_or(ReloadError::TooManyRules)?.whole;
     // The last that can fail.
     shared.door.certificates.reload(config)?;
     // Before the first event under a new rule comes, everybody knows that rule.
@@ -137,9 +149,10 @@ fn put_in_force(shared: &Shared, config: &Config) -> Result<(), ReloadError> {
     shared.keeper().reload(shared.now(), rules);
     shared.telling.chronicle().reload(rules);
     shared.pace.set(config.upstream.reconnect_rate);
+    shared.door.reload(config);
     shared.limits.store(Arc::new(Limits::from(&config.listen)));
     // The server may be found able to do more meanwhile, which makes a new policy too.
-    shared.policy.rcu(|old| match old.with_rules(config.rules.clone()) {
+    shared.policies.rcu(|old| match old.with_rules(ruled(config)) {
         Some(next) => Arc::new(next),
         None => Arc::clone(old),
     });

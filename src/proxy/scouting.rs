@@ -41,7 +41,7 @@ impl Scouting {
 
 /// Says of each rule that has got no key in its first ten minutes, once.
 pub(super) fn say_unmet(shared: &Shared) {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let mut unmet = shared.scouting.unmet.lock().unwrap_or_else(PoisonError::into_inner);
     for index in unmet.due(shared.now(), &policy.rules) {
         let rule = policy.rules.rule(index);

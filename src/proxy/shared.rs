@@ -16,7 +16,7 @@ use super::door::Door;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
 use super::pace::Pace;
-use super::reload::Reloading;
+use super::reload::{Reloading, ruled};
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
 use super::tls::Certificates;
@@ -31,12 +31,12 @@ use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, Side};
-use crate::session::{Databases, Notice, Observed, Policy, Session, Settled, Witnessed};
+use crate::session::{Databases, Notice, Observed, Policies, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
 pub(super) struct Shared {
-    /// What sessions go by.
-    pub policy: Arc<ArcSwap<Policy>>,
+    /// What sessions go by, listener by listener.
+    pub policies: Arc<ArcSwap<Policies>>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The log of what happens to locks.
@@ -93,13 +93,9 @@ impl Shared {
         let metrics = Arc::new(Metrics::new(&rules, &commands()));
         // 16 hex digits: enough that no two proxies of one server share a name.
         let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
-        let mint = || Token(Uuid::new_v4());
+        let policies = Policies::new(ruled(config), &config.records.prefix, || Token(Uuid::new_v4()));
         Shared {
-            policy: Arc::new(ArcSwap::from_pointee(Policy::new(
-                config.rules.clone(),
-                &config.records.prefix,
-                mint,
-            ))),
+            policies: Arc::new(ArcSwap::from_pointee(policies)),
             log: LockLog::new(&rules, Arc::clone(&metrics)),
             own: super::own(config, Arc::clone(&certificates)),
             door: Door::new(config, certificates, Arc::clone(&metrics)),
@@ -129,6 +125,11 @@ impl Shared {
             instance: instance.into(),
             next: AtomicU64::new(1),
         }
+    }
+
+    /// What the rules of all listeners come to: for who looks at locks, and not at a client.
+    pub(super) fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policies.load().whole)
     }
 
     /// Microseconds since the process began.
@@ -247,12 +248,18 @@ impl Shared {
 
     /// Answers under observe rules: what would have been refused?
     pub(super) fn observed(self: &Arc<Self>, seen: &mut Vec<Observed>) {
-        let policy = self.policy.load();
+        let policies = self.policies.load();
         let mut events = Vec::new();
         let doubts = {
             let mut observatory = self.observatory();
             for Observed { observation, reply } in seen.drain(..) {
-                observatory.answered(&observation, reply, policy.rules.list(), self.now(), &mut events);
+                observatory.answered(
+                    &observation,
+                    reply,
+                    policies.whole.rules.list(),
+                    self.now(),
+                    &mut events,
+                );
             }
             observatory.take_doubts()
         };
@@ -285,7 +292,7 @@ impl Shared {
     /// An event of the keeper's own. That an observed lease ran out it only reads off the clock: the observatory knows
     /// whether its release is owed.
     pub(super) fn heard(&self, event: Event) {
-        let observed = || self.policy.load().rules.rule(event.rule).mode == Mode::Observe;
+        let observed = || self.policies.load().whole.rules.rule(event.rule).mode == Mode::Observe;
         let event = match event.what {
             What::Expired { .. } if observed() => self.observatory().ran_out(event),
             _ => event,
@@ -372,9 +379,9 @@ impl Shared {
     /// Shows what happened at once to metrics, log and chronicle, and to those who watch. Not to be called while the
     /// keeper is locked.
     fn show<'e>(&self, events: impl Iterator<Item = (&'e Event, Aside)> + Clone) {
-        let policy = self.policy.load();
+        let policies = self.policies.load();
         for (event, _) in events.clone() {
-            policy.shield.heard(event);
+            policies.whole.shield.heard(event);
             self.metrics.event(event);
             self.log
                 .event_held_by(event, &|| self.keeper().holder(event.database, &event.key));

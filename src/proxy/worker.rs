@@ -19,7 +19,7 @@ use super::pools::{Pools, Proof};
 use super::shared::Shared;
 use super::trunk::Trunk;
 use super::workers::Newcomer;
-use crate::session::Policy;
+use crate::session::{Policies, Policy};
 
 /// How often those clients are looked at that may do without their own connection.
 const LOOK: Duration = Duration::from_millis(500);
@@ -36,8 +36,8 @@ pub(super) struct Worker {
     pub shared: Arc<Shared>,
     /// The trunks.
     pub pools: Rc<Pools>,
-    /// The policy in force, looked at for each wake-up of a client.
-    policy: RefCell<Cache<Arc<ArcSwap<Policy>>, Arc<Policy>>>,
+    /// The policies in force, looked at for each wake-up of a client.
+    policies: RefCell<Cache<Arc<ArcSwap<Policies>>, Arc<Policies>>>,
     clients: RefCell<HashMap<u64, Weak<ClientCell>>>,
     kept: Cell<usize>,
 }
@@ -47,7 +47,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
     let mut draining = shared.draining.clone();
     let mut reloads = shared.reloads.subscribe();
     let worker = Rc::new(Worker {
-        policy: RefCell::new(Cache::new(Arc::clone(&shared.policy))),
+        policies: RefCell::new(Cache::new(Arc::clone(&shared.policies))),
         shared,
         pools: Rc::default(),
         clients: RefCell::default(),
@@ -80,9 +80,9 @@ impl Worker {
         self.shared.shares
     }
 
-    /// Lends the policy in force.
-    pub(super) fn with_policy(&self, use_it: impl FnOnce(&Arc<Policy>)) {
-        use_it(self.policy.borrow_mut().load());
+    /// Lends the policy in force for the clients of a listener.
+    pub(super) fn with_policy(&self, listener: usize, use_it: impl FnOnce(&Arc<Policy>)) {
+        use_it(self.policies.borrow_mut().load().at(listener));
     }
 
     fn look(&self) {
@@ -120,14 +120,15 @@ impl Worker {
         let Newcomer {
             arrival,
             connection,
-            seat,
+            listener,
+            mut seat,
         } = newcomer;
         let worker = Rc::clone(self);
         match arrival.register() {
             Ok(socket) => {
                 tokio::task::spawn_local(async move {
-                    if let Some(stream) = door::welcome(&worker.shared, socket).await {
-                        client::serve(worker, stream, connection).await;
+                    if let Some(guest) = door::welcome(&worker.shared, socket, listener, &mut seat).await {
+                        client::serve(worker, guest, connection).await;
                     }
                     drop(seat);
                 });

@@ -25,6 +25,8 @@ pub(super) struct Newcomer {
     pub arrival: Arrival,
     /// Its name.
     pub connection: ConnectionId,
+    /// By which listener it came; 0 is the main one.
+    pub listener: usize,
     /// Held as long as it is there.
     pub seat: Seat,
 }
@@ -40,7 +42,7 @@ pub(super) struct Seats {
 /// One client's place.
 pub(super) struct Seat {
     seats: Arc<Seats>,
-    /// Over TCP.
+    /// Over TCP, once it is known.
     address: Option<IpAddr>,
 }
 
@@ -49,24 +51,43 @@ impl Seats {
         self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts one more of those from an address, unless there are enough of them.
+    fn count(&self, address: Option<IpAddr>, limits: &Limits) -> bool {
+        let Some(address) = address else { return true };
+        let mut by_address = self.by_address();
+        let count = by_address.get(&address).copied().unwrap_or_default();
+        if limits.per_address.is_some_and(|most| count >= most) {
+            return false;
+        }
+        by_address.insert(address, count + 1);
+        true
+    }
+
     /// A place for one client more, unless there are enough of them, or of those from its address.
     fn take(self: &Arc<Self>, address: Option<IpAddr>, limits: &Limits) -> Option<Seat> {
         if self.taken.load(Ordering::Acquire) >= limits.max_connections {
             return None;
         }
-        if let Some(address) = address {
-            let mut by_address = self.by_address();
-            let count = by_address.entry(address).or_default();
-            if limits.per_address.is_some_and(|most| *count >= most) {
-                return None;
-            }
-            *count += 1;
+        if !self.count(address, limits) {
+            return None;
         }
         self.taken.fetch_add(1, Ordering::AcqRel);
         Some(Seat {
             seats: Arc::clone(self),
             address,
         })
+    }
+}
+
+impl Seat {
+    /// It is known now where the client comes from; until then it counted under no address. False: there are enough of
+    /// those.
+    pub(super) fn is_for(&mut self, address: Option<IpAddr>, limits: &Limits) -> bool {
+        let counted = self.seats.count(address, limits);
+        if counted {
+            self.address = address;
+        }
+        counted
     }
 }
 
@@ -136,12 +157,7 @@ impl Workers {
     }
 
     /// Gives a client to the next thread.
-    pub(super) fn give(&mut self, arrival: Arrival, connection: ConnectionId, seat: Seat) {
-        let newcomer = Newcomer {
-            arrival,
-            connection,
-            seat,
-        };
+    pub(super) fn give(&mut self, newcomer: Newcomer) {
         self.next = (self.next + 1) % self.inboxes.len();
         if let Some(inbox) = self.inboxes.get(self.next) {
             // A thread ends only behind this; a client that none takes is closed.

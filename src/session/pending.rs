@@ -241,6 +241,8 @@ pub enum Protocol {
     Tls,
     /// HTTP: closed as the server does it.
     Http,
+    /// The header of a load balancer (PROXY protocol), from where none is expected.
+    ProxyHeader,
 }
 
 /// What the shell has to hear of.

@@ -1,5 +1,5 @@
 //! What a session goes by and does not decide itself: the rules, what the server can do, where owner tokens come from.
-//! Shared by all sessions, replaced as a whole.
+//! Shared by all sessions of a listener, replaced as a whole.
 
 use std::fmt;
 use std::sync::Arc;
@@ -77,6 +77,14 @@ impl Policy {
             shield,
             ..self.with(self.features)
         })
+    }
+
+    /// The same policy for those of its rules that stand at these positions in their order.
+    pub(super) fn part(&self, places: &[usize]) -> Policy {
+        Policy {
+            rules: self.rules.part(places),
+            ..self.with(self.features)
+        }
     }
 
     /// The rules that ask whether their locks' owners are connected.

@@ -7,6 +7,7 @@ use super::pending::{Expect, Notice, Pending, Protocol, Special};
 use super::{BUFFER_LIMIT, STREAM_FROM, Session, Stage};
 use crate::command::{self, CommandId, Role, Row};
 use crate::event::Time;
+use crate::resp::announced::{self, SIGNATURE};
 use crate::resp::request::{RequestError, RequestScanner, Scanned};
 use crate::resp::{Args, encode, texts, word};
 
@@ -84,11 +85,11 @@ impl Session {
 
     /// Takes one request, or what may go on of it before it is complete. Returns the bytes taken; 0: it has to wait.
     fn take_next(&mut self, scanner: &mut RequestScanner, rest: &[u8], now: Time) -> usize {
-        if rest.starts_with(TLS_HELLO) && self.is_new() {
-            // To a server it would be the beginning of a line, whose end may never come, or a command full of noise.
-            self.notices.push(Notice::Foreign(Protocol::Tls));
-            self.turn_deaf();
-            return rest.len();
+        if let Some(0x16 | b'\r') = rest.first()
+            && self.is_new()
+            && let Some(taken) = self.take_foreign(rest)
+        {
+            return taken;
         }
         match scanner.scan(rest) {
             Ok(Scanned::NeedMore) => self.begin_stream(scanner, rest, now),
@@ -127,6 +128,30 @@ impl Session {
                 rest.len()
             }
         }
+    }
+
+    /// What no client begins with. To a server it would be the beginning of a line, whose end may never come, or
+    /// commands full of noise. Returns the bytes taken; 0: more must come before anybody can say what it is. `None`:
+    /// it is nothing of the kind.
+    fn take_foreign(&mut self, rest: &[u8]) -> Option<usize> {
+        let protocol = if rest.starts_with(TLS_HELLO) {
+            Protocol::Tls
+        } else if rest.starts_with(SIGNATURE) {
+            Protocol::ProxyHeader
+        } else if SIGNATURE.starts_with(rest) {
+            // Empty lines, as far as it goes: nobody waits for an answer.
+            return Some(0);
+        } else {
+            return None;
+        };
+        self.close_foreign(protocol);
+        Some(rest.len())
+    }
+
+    /// Nothing is taken from a client that speaks another protocol.
+    fn close_foreign(&mut self, protocol: Protocol) {
+        self.notices.push(Notice::Foreign(protocol));
+        self.turn_deaf();
     }
 
     fn stream_on(&mut self, scanner: &mut RequestScanner, rest: &[u8], now: Time) -> usize {
@@ -183,6 +208,10 @@ impl Session {
         let (id, row) = self.last.find(name);
         // No name of the table has a NUL byte.
         let (id, row) = if row.is_none() {
+            if announced::is_line(raw) && self.is_new() {
+                self.close_foreign(Protocol::ProxyHeader);
+                return Taken::Yes;
+            }
             command::lookup(word(name))
         } else {
             (id, row)

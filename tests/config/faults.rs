@@ -79,7 +79,41 @@ const ONE_FAULT: &str = r#"
 [listen]; address = ":6380" => 2: listen.address: ":6380" is no address: the host is missing
 [listen]; address = "a:1"; unix = "b" => 3: listen.unix: listen.address stands there too
 [listen]; unix = "" => 2: listen.unix: must be the path
-[listen]; proxy_protocol = true => 2: listen.proxy_protocol: reading PROXY headers is not in this version yet
+[listen]; proxy_protocol = true => 1: listen.trusted_proxies: proxy_protocol = true needs it: whoever may send a PROXY header
+[listen]; proxy_protocol = true; trusted_proxies = [] => 3: listen.trusted_proxies: proxy_protocol = true needs it
+[listen]; proxy_protocol = true; trusted_proxies = ["10.0.0.0/8", "balancer"] => 3: listen.trusted_proxies: "balancer" must be an IP address, a network like 10.0.0.0/8, or "unix"
+[listen]; proxy_protocol = true; trusted_proxies = "10.0.0.1/8" => 3: listen.trusted_proxies: "10.0.0.1/8" is an address inside of a network
+[listen]; proxy_protocol = true; trusted_proxies = "unix" => 3: listen.trusted_proxies: holds only "unix", so nobody could come in by TCP
+[listen]; unix = "/a"; proxy_protocol = true; trusted_proxies = "10.0.0.1" => 4: listen.trusted_proxies: holds no "unix", so nobody
+[listen]; trusted_proxies = "10.0.0.1" => 2: listen.trusted_proxies: is of use only with proxy_protocol = true
+[listen]; unix_mode = "0770" => 2: listen.unix_mode: is of use only with unix
+[listen]; unix = "/a"; unix_mode = "0779" => 3: listen.unix_mode: must be an octal number in quotes, like "0770"
+[listen]; unix = "/a"; unix_mode = "4770" => 3: listen.unix_mode: must be an octal number in quotes, like "0770", up to "0777"
+[listen]; unix = "/a"; unix_mode = 0o770 => 3: listen.unix_mode: must be an octal number in quotes, like "0770", not a number
+[listen]; unix = "/a"; unix_mode = "0444" => 3: listen.unix_mode: lets nobody connect
+[listen]; unix = "/a"; unix_group = "" => 3: listen.unix_group: must be the name or the number of a group
+[listen]; unix = "/a"; unix_group = "4294967295" => 3: listen.unix_group: no group has this number
+[listeners]; name = "a"; address = "a:1" => 1: listeners: must be written as [[listeners]]
+listeners = [1] => 1: listeners[0]: must be a table
+[[listeners]]; address = "a:1" => 1: listeners[0].name: missing; logs, `lockward check` and socket units
+[[listeners]]; name = "a" => 1: listeners[0].address: missing; say where it listens
+[[listeners]]; name = "a b"; address = "a:1" => 2: listeners[0].name: must be at most 64 letters, digits and -._
+[[listeners]]; name = "listen"; address = "a:1" => 2: listeners[0].name: "listen" is the name of a section
+[[listeners]]; name = "a"; address = "127.0.0.1:6380" => 3: listeners[0].address: is the place of listen already
+[[listeners]]; name = "a"; address = "127.0.0.1:9180" => 3: listeners[0].address: is admin.address as well; each needs its own port
+[[listeners]]; name = "a"; address = "127.0.0.1:6379" => 3: listeners[0].address: is the place of the server (upstream.url)
+[[listeners]]; name = "a"; address = "h:1"; [upstream]; url = "redis://h:1" => 5: upstream.url: is the place where lockward itself listens (listeners[0])
+[[listeners]]; name = "a"; address = "a:1"; unix = "/a" => 4: listeners[0].unix: listeners[0].address stands there too
+[[listeners]]; name = "a"; address = "a:1"; [[listeners]]; name = "a"; address = "a:2" => 5: listeners[1].name: "a" is the name of listeners[0] already
+[[listeners]]; name = "a"; address = "a:1"; [[listeners]]; name = "b"; address = "a:1" => 6: listeners[1].address: is the place of listeners[0] already
+[[listeners]]; name = "a"; address = "a:1"; max_connections = 5 => 4: listeners[0].max_connections: unknown key here; it belongs to [listen]
+[[listeners]]; name = "a"; address = "a:1"; tls = { cert = "a" } => 4: listeners[0].tls.key: key is missing
+[[listeners]]; name = "a"; address = "a:1"; locks = [] => 4: listeners[0].locks: the list is empty
+[[listeners]]; name = "a"; address = "a:1"; [listeners.locks]; pattern = "a" => 4: listeners[0].locks: must be written as [[listeners.locks]]
+[[listeners]]; name = "a"; address = "a:1"; [[listeners.locks]]; patern = "a" => 5: listeners[0].locks[0].patern: unknown key
+[[listeners]]; name = "a"; address = "a:1"; [[listeners.locks]]; pattern = "l*"; name = "default" => 6: listeners[0].locks[0].name: "default" is the name of the rule that stands for no [[locks]] at all
+[[locks]]; pattern = "a"; [[listeners]]; name = "a"; address = "a:1"; [[listeners.locks]]; pattern = "a" => 6: listeners[0].locks[0].name: "a" is the name of locks[0] already
+[[listeners]]; name = "a"; address = "a:1"; [[listeners.locks]]; pattern = "a*"; [[listeners.locks]]; pattern = "ab" => 7: listeners[0].locks[1].pattern: "ab" never gets a key: "a*"
 [listen]; proxy_protocol = 1 => 2: listen.proxy_protocol: must be true or false
 [listen]; tls = true => 2: listen.tls: must be a table, like { cert = "/etc/lockward/cert.pem"
 [listen]; tls = { cert = "a" } => 2: listen.tls.key: key is missing: a certificate and its key belong together
@@ -137,7 +171,7 @@ locks = "lock:*" => 1: locks: must be a list of rules
 [log]; level = "info => 2: level: 
 [log]; level = "info"; level = "warn" => 3: level: duplicate key
 [log; level = "info" => 1: 
-"a\nb" = 1 => 1: a\nb: unknown key; here can stand: listen, upstream
+"a\nb" = 1 => 1: a\nb: unknown key; here can stand: listen, listeners, upstream
 "#;
 
 #[test]

@@ -2,6 +2,7 @@
 //! random input stand in files of their own.
 
 mod faults;
+mod listeners;
 mod random;
 mod schema;
 mod tls;
@@ -10,7 +11,9 @@ mod variables;
 use std::path::Path;
 use std::time::Duration;
 
-use lockward::config::{BUILT_IN, Config, ConfigErrors, Format, HostPort, Level, Loaded, Place, describe};
+use lockward::config::{
+    BUILT_IN, Config, ConfigErrors, Format, HostPort, Level, Loaded, Place, SocketRights, describe,
+};
 use lockward::lock::rule::{DeniedWrite, Mode, OwnerPart, Rule, Unmanaged};
 
 fn load_with(text: &str, env: &[(&str, &str)]) -> Result<Loaded, ConfigErrors> {
@@ -58,13 +61,20 @@ fn the_documented_file_the_empty_file_and_no_file_are_the_defaults() {
 
     let Config {
         listen,
+        listeners,
         upstream,
         admin,
         log,
         records,
         rules,
     } = none.config;
-    assert_eq!(listen.place, place("127.0.0.1", 6380));
+    let entrance = &listen.entrance;
+    assert_eq!(entrance.place, place("127.0.0.1", 6380));
+    assert_eq!(
+        (&*entrance.name, &entrance.rules[..], listeners.len()),
+        ("listen", &[0][..], 0)
+    );
+    assert_eq!((&entrance.trusted, &entrance.rights), (&None, &SocketRights::default()));
     assert_eq!(listen.tcp_keepalive, Some(Duration::from_secs(60)));
     assert_eq!(listen.max_connections, 10_000);
     assert_eq!((listen.max_connections_per_address, listen.idle_timeout), (None, None));
@@ -131,7 +141,7 @@ fn the_commented_keys_of_the_documented_file_are_right_too() {
         .replace("\naddress = \"127.0.0.1:6380\"", "")
         .replace("# unix =", "unix =");
     assert_eq!(
-        good(&text, &[]).listen.place,
+        good(&text, &[]).listen.entrance.place,
         Place::Unix("/run/lockward/lockward.sock".into())
     );
 }
@@ -173,7 +183,7 @@ fn everything_can_be_set() {
         "#,
         &[],
     );
-    assert_eq!(config.listen.place, Place::Unix("/run/l.sock".into()));
+    assert_eq!(config.listen.entrance.place, Place::Unix("/run/l.sock".into()));
     assert_eq!((config.listen.tcp_keepalive, config.listen.max_connections), (None, 5));
     assert_eq!(config.upstream.server.place, place("::1", 7000));
     assert_eq!(config.upstream.server.database, 2);

@@ -40,7 +40,7 @@ fn both_tables_by_file_and_by_variable() {
             own: Some(pair("b", "d")),
             server_name: Some("redis.internal".to_owned()),
         };
-        assert_eq!(config.listen.tls, Some(listen));
+        assert_eq!(config.listen.entrance.tls, Some(listen));
         assert_eq!(config.listen.handshake_timeout, Duration::from_secs(3));
         assert_eq!(config.upstream.tls, upstream);
         assert!(config.upstream.server.tls);
@@ -56,7 +56,7 @@ fn both_tables_by_file_and_by_variable() {
 fn without_them_there_is_no_tls_to_clients_and_the_system_is_trusted() {
     let config = good("[upstream]\nurl = \"rediss://h\"", &[]);
     assert_eq!(
-        (config.listen.tls, &config.upstream.tls),
+        (config.listen.entrance.tls, &config.upstream.tls),
         (None, &UpstreamTls::default())
     );
     assert_eq!(config.listen.handshake_timeout, Duration::from_secs(10));
@@ -69,6 +69,6 @@ fn the_documented_tables_are_right_too() {
         .replace("# tls = {", "tls = {")
         .replace("url = \"redis://", "url = \"rediss://");
     let config = good(&text, &[]);
-    assert!(config.listen.tls.is_some_and(|tls| tls.client_ca.is_some()));
+    assert!(config.listen.entrance.tls.is_some_and(|tls| tls.client_ca.is_some()));
     assert!(config.upstream.tls.own.is_some() && config.upstream.tls.ca.is_some());
 }

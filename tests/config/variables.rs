@@ -26,7 +26,7 @@ fn a_variable_wins_over_the_file() {
             ("LOCKWARD_LOCKS__2__NAME", "third"),
         ],
     );
-    assert_eq!(config.listen.place, Place::Unix("/run/s".into()));
+    assert_eq!(config.listen.entrance.place, Place::Unix("/run/s".into()));
     assert_eq!(config.listen.max_connections, 7);
     assert_eq!(config.admin.hosts, ["a.example", "b.example"]);
     assert_eq!(
@@ -56,7 +56,49 @@ fn a_variable_wins_over_the_file() {
     );
 
     let config = good("[listen]\nunix = \"/run/s\"", &[("LOCKWARD_LISTEN__ADDRESS", "h:1")]);
-    assert_eq!(config.listen.place, place("h", 1));
+    assert_eq!(config.listen.entrance.place, place("h", 1));
+}
+
+#[test]
+fn a_listener_can_stand_in_variables_alone() {
+    let config = good(
+        "",
+        &[
+            ("LOCKWARD_LISTENERS__0__NAME", "app"),
+            ("LOCKWARD_LISTENERS__0__ADDRESS", "h:1"),
+            ("LOCKWARD_LISTENERS__0__PROXY_PROTOCOL", "true"),
+            ("LOCKWARD_LISTENERS__0__TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.7"),
+            ("LOCKWARD_LISTENERS__0__TLS__CERT", "/c"),
+            ("LOCKWARD_LISTENERS__0__TLS__KEY", "/k"),
+            ("LOCKWARD_LISTENERS__0__LOCKS__0__PATTERN", "a:*"),
+            ("LOCKWARD_LISTENERS__0__LOCKS__1__PATTERN", "b:*"),
+            ("LOCKWARD_LISTENERS__1__NAME", "side"),
+            ("LOCKWARD_LISTENERS__1__UNIX", "/s"),
+            ("LOCKWARD_LISTENERS__1__UNIX_MODE", "0660"),
+        ],
+    );
+    let [app, side] = &config.listeners[..] else {
+        panic!("{:?}", config.listeners)
+    };
+    assert_eq!((&app.place, &*app.name), (&place("h", 1), "app"));
+    assert!(app.tls.is_some());
+    assert_eq!(
+        app.trusted.as_ref().map(ToString::to_string).as_deref(),
+        Some("10.0.0.0/8 192.0.2.7")
+    );
+    let names: Vec<&str> = config.rules_at(app).map(|rule| &*rule.name).collect();
+    assert_eq!(names, ["a:*", "b:*"]);
+    assert_eq!(
+        (side.rights.mode, &side.place),
+        (Some(0o660), &Place::Unix("/s".into()))
+    );
+    assert_eq!(
+        bad("", &[("LOCKWARD_LISTENERS__1__NAME", "app")]),
+        "LOCKWARD_LISTENERS__1__NAME: there are 0 listeners before it; the next one has number 0"
+    );
+    assert!(
+        bad("", &[("LOCKWARD_LISTENERS__0__ADRESS", "a:1")]).contains("did you mean LOCKWARD_LISTENERS__0__ADDRESS?")
+    );
 }
 
 #[test]
@@ -114,7 +156,7 @@ SOMETHING__QUITE_DIFFERENT_FROM_ALL_OF_THEM x => unknown variable; settings are 
 LISTEN__TLS__CERT a => key is missing: a certificate and its key belong together
 UPSTREAM__TLS__CA a => is of use only where upstream.url begins with rediss://
 UPSTREAM__TLS__CRT x => unknown variable; did you mean LOCKWARD_UPSTREAM__TLS__C
-LISTEN__PROXY_PROTOCOL true => reading PROXY headers is not in this version yet
+LISTEN__PROXY_PROTOCOL true => proxy_protocol = true needs it
 LISTEN__MAX_CONNECTIONS many => must be a whole number from 1 to 1000000
 LOG__LEVEL loud => must be "error", "warn", "info", "debug" or "trace", not "loud"
 LOCKS__0__RENEW yes => must be true or false, not a text

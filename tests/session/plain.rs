@@ -251,6 +251,51 @@ fn tls_at_its_beginning_is_no_request_whatever_its_packets() {
 }
 
 #[test]
+fn the_header_of_a_load_balancer_is_no_request_whatever_its_packets() {
+    let second = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc0\0\x02\x09\x02\x01\x04\x03*1\r\n$4\r\nPING\r\n";
+    for header in [
+        &b"PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\nPING\r\n"[..],
+        b"PROXY UNKNOWN\r\nPING\r\n",
+        second,
+    ] {
+        for first in 1..=header.len() {
+            let mut rig = Rig::enforce();
+            rig.sends_bytes(&header[..first]);
+            rig.sends_bytes(&header[first..]);
+            rig.is_over();
+            rig.server_got(&[]);
+            rig.heard("");
+            assert_eq!(rig.notices(), [Notice::Foreign(Protocol::ProxyHeader)], "{first}");
+        }
+    }
+}
+
+#[test]
+fn what_only_begins_like_such_a_header_is_the_servers_business() {
+    let mut rig = Rig::plain();
+    rig.sends_bytes(b"\r\n");
+    rig.sends_bytes(b"\r\nPING\r\n");
+    assert_eq!(rig.take_upstream(), b"\r\n\r\nPING\r\n");
+    // Who leaves in the middle of it leaves nothing behind.
+    let mut rig = Rig::plain();
+    rig.sends_bytes(b"\r\n\r\n\0");
+    let now = rig.now();
+    rig.session.downstream_ended(now);
+    rig.is_over();
+    assert_eq!(rig.take_upstream(), b"");
+    for line in [&b"PROXY LIST\r\n"[..], b"proxy UNKNOWN\r\n"] {
+        let mut rig = Rig::plain();
+        rig.sends_bytes(line);
+        assert_eq!(rig.take_upstream(), line);
+        assert_eq!(rig.notices(), []);
+    }
+    let mut rig = Rig::plain();
+    rig.passes("PING", "+PONG|");
+    rig.sends_bytes(b"PROXY UNKNOWN\r\n");
+    assert_eq!(rig.take_upstream(), b"PROXY UNKNOWN\r\n");
+}
+
+#[test]
 fn the_same_bytes_later_are_the_servers_business() {
     let mut rig = Rig::plain();
     rig.passes("PING", "+PONG|");

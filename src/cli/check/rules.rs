@@ -3,6 +3,7 @@
 
 use super::finding::{Finding, quoted};
 use crate::cli::shown::{shown, shown_text};
+use crate::config::Config;
 use crate::lock::glob::Glob;
 use crate::lock::rule::{Mode, Rule};
 
@@ -56,22 +57,28 @@ pub(super) fn enforced(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| rule.mode == Mode::Enforce)
 }
 
-/// Patterns of all rules in their order: the first that matches decides.
-pub(super) struct Matcher(Vec<(Glob, usize)>);
+/// Patterns of all rules in their order, for each listener that has its own: the first that matches there decides.
+pub(super) struct Matcher(Vec<Vec<(Glob, usize)>>);
 
 impl Matcher {
-    pub(super) fn new(rules: &[Rule]) -> Matcher {
-        let patterns = rules
-            .iter()
-            .enumerate()
-            .flat_map(|(index, rule)| rule.patterns.iter().map(move |pattern| (Glob::new(pattern), index)));
-        Matcher(patterns.collect())
+    pub(super) fn new(config: &Config) -> Matcher {
+        let lists = config.entrances().map(|entrance| {
+            let rules = entrance.rules.iter().zip(config.rules_at(entrance));
+            let patterns = rules.flat_map(|(index, rule)| {
+                let globs = rule.patterns.iter().map(|pattern| Glob::new(pattern));
+                globs.map(|glob| (glob, *index))
+            });
+            patterns.collect()
+        });
+        Matcher(lists.collect())
     }
 
-    /// Which rule decides about the key.
-    pub(super) fn decides(&self, key: &[u8]) -> Option<usize> {
-        let found = self.0.iter().find(|(glob, _)| glob.matches(key));
-        found.map(|(_, index)| *index)
+    /// Whether this rule decides about the key, at any listener.
+    pub(super) fn is_of(&self, index: usize, key: &[u8]) -> bool {
+        self.0.iter().any(|list| {
+            let found = list.iter().find(|(glob, _)| glob.matches(key));
+            found.is_some_and(|(_, decides)| *decides == index)
+        })
     }
 }
 
@@ -128,6 +135,8 @@ fn idle_rule(rule: &Rule, searched: Searched) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
 
     use super::super::finding::Level;
@@ -190,10 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides() {
-        let matcher = Matcher::new(&[Rule::new("lock:job:*"), Rule::new("lock:*")]);
-        assert_eq!(matcher.decides(b"lock:job:1"), Some(0));
-        assert_eq!(matcher.decides(b"lock:1"), Some(1));
-        assert_eq!(matcher.decides(b"other"), None);
+    fn the_first_rule_that_matches_decides_at_each_listener() {
+        let text = "[[locks]]\npattern = \"lock:job:*\"\n[[locks]]\npattern = \"lock:*\"\n[[listeners]]\nname = \"a\"\n\
+                    unix = \"/a\"\n[[listeners.locks]]\nname = \"all\"\npattern = \"lock:*\"\n";
+        let loaded = Config::parse(text, Path::new("test.toml"), std::iter::empty()).expect("good");
+        let matcher = Matcher::new(&loaded.config);
+        let of = |key: &[u8]| (0..3).map(|index| matcher.is_of(index, key)).collect::<Vec<_>>();
+        assert_eq!(of(b"lock:job:1"), [true, false, true]);
+        assert_eq!(of(b"lock:1"), [false, true, true]);
+        assert_eq!(of(b"other"), [false; 3]);
     }
 }

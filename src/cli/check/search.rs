@@ -28,7 +28,7 @@ pub(super) async fn search<'a>(
     config: &'a Config,
     info: &Facts,
 ) -> Result<Result<Vec<(&'a Rule, Searched)>, String>, String> {
-    let matcher = Matcher::new(&config.rules);
+    let matcher = Matcher::new(config);
     let mut databases = info.databases();
     let cut_short = databases.len() > DATABASES;
     databases.truncate(DATABASES);
@@ -157,7 +157,7 @@ impl Searching<'_> {
 
     /// Whether the key is a lock of this rule, and not of one before it.
     fn is_of(&self, index: usize, key: &[u8]) -> bool {
-        !key.starts_with(self.records) && self.matcher.decides(key) == Some(index)
+        !key.starts_with(self.records) && self.matcher.is_of(index, key)
     }
 }
 

@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 
 use super::output::{Closed, print, print_json};
 use super::{Source, complain};
-use crate::config::Config;
+use crate::config::{Config, Entrance};
 use crate::lock::features::Features;
 use crate::lock::rule::Rules;
 use view::{Explanation, Ground};
@@ -33,6 +33,9 @@ pub(super) struct Explain {
     command: Vec<OsString>,
     #[command(flatten)]
     source: Source,
+    /// By the rules of this listener; left out: the general ones.
+    #[arg(long, value_name = "NAME")]
+    listener: Option<String>,
     /// What the server has besides the commands of Redis 7.0.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "COMMAND")]
     features: Vec<Feature>,
@@ -75,7 +78,8 @@ impl Explain {
             complain(&text);
             ExitCode::from(2)
         };
-        let explanation = explanation(&self.command, &config, features(&self.features), self.text).map_err(wrong)?;
+        let asked = (&config, self.listener.as_deref());
+        let explanation = explanation(&self.command, asked, features(&self.features), self.text).map_err(wrong)?;
         match self.output {
             Output::Text => print(&text::text(&explanation)),
             Output::Json => print_json(&explanation),
@@ -97,15 +101,34 @@ fn features(words: &[Feature]) -> Features {
     }
 }
 
+/// The place where the command comes in.
+fn entrance<'c>(config: &'c Config, name: Option<&str>) -> Result<&'c Entrance, String> {
+    let Some(name) = name else {
+        return Ok(&config.listen.entrance);
+    };
+    config
+        .entrances()
+        .find(|entrance| *entrance.name == *name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = config.entrances().map(|entrance| &*entrance.name).collect();
+            format!(
+                "there is no listener \"{}\"; there are: {}",
+                name.escape_debug(),
+                names.join(", ")
+            )
+        })
+}
+
 /// The whole way from the words of the command line.
 fn explanation(
     words: &[OsString],
-    config: &Config,
+    (config, listener): (&Config, Option<&str>),
     features: Features,
     with_text: bool,
 ) -> Result<Explanation, String> {
-    let command = read::command(words)?;
-    let rules = Rules::new(config.rules.clone(), config.records.prefix.as_bytes());
+    let (command, entrance) = (read::command(words)?, entrance(config, listener)?);
+    let rules = config.rules_at(entrance).cloned().collect();
+    let rules = Rules::new(rules, config.records.prefix.as_bytes());
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ground = Ground {
         rules: &rules,
@@ -114,6 +137,9 @@ fn explanation(
         now_ms: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX),
     };
     let mut explanation = view::explain(&command, &ground)?;
+    if listener.is_none() {
+        explanation.notes.extend(notes::of_listeners(config));
+    }
     if with_text {
         explanation.sent.iter_mut().for_each(sent::Sent::add_text);
     }

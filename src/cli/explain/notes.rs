@@ -3,7 +3,7 @@
 
 use super::sent::Upstream;
 use crate::command::{Role, Row};
-use crate::config::duration;
+use crate::config::{Config, duration};
 use crate::lock::call::Request;
 use crate::lock::features::Features;
 use crate::lock::idiom::{Many, Meaning, Until, Write, Wrote};
@@ -78,6 +78,19 @@ pub(super) fn of_observe(rule: &Rule) -> String {
         "mode = \"observe\": nothing is changed and nothing refused; what enforce would refuse is counted in \
          lockward_lock_refusals_total{{rule=\"{name}\",action=\"observed\"}}"
     )
+}
+
+/// Listeners by which it may be otherwise, where none was named.
+pub(super) fn of_listeners(config: &Config) -> Option<String> {
+    let own = config
+        .listeners
+        .iter()
+        .filter(|listener| config.has_own_rules(listener));
+    let names: Vec<&str> = own.map(|listener| &*listener.name).collect();
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("this is by the general rules; listeners with their own (--listener): {names}")
+    })
 }
 
 /// How it goes out where it is queued or pipelined.

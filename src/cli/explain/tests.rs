@@ -33,7 +33,8 @@ fn config() -> Config {
 }
 
 fn explained_with(line: &str, features: Features) -> Explanation {
-    explanation(&[OsString::from(line)], &config(), features, false).unwrap_or_else(|error| panic!("{line}: {error}"))
+    explanation(&[OsString::from(line)], (&config(), None), features, false)
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
 fn explained(line: &str) -> Explanation {
@@ -207,12 +208,13 @@ fn no_token_is_shown_even_where_a_key_looks_like_one() {
 
 #[test]
 fn wrong_arity_is_an_error() {
-    let error = explanation(&["SET a".into()], &config(), Features::default(), false).expect_err("too few");
+    let error = explanation(&["SET a".into()], (&config(), None), Features::default(), false).expect_err("too few");
     assert!(
         error.contains("at least 3 arguments") && error.contains("here are 2"),
         "{error}"
     );
-    let error = explanation(&["SETNX a b c".into()], &config(), Features::default(), false).expect_err("too many");
+    let error =
+        explanation(&["SETNX a b c".into()], (&config(), None), Features::default(), false).expect_err("too many");
     assert!(error.contains("SETNX takes 3 arguments"), "{error}");
 }
 
@@ -343,10 +345,42 @@ proptest! {
     fn nothing_panics_and_everything_shown_is_printable(words in prop::collection::vec(word(), 1..9), all in any::<bool>()) {
         let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
         let features = if all { notes::EVERYTHING } else { Features::default() };
-        if let Ok(explanation) = explanation(&words, &config(), features, true) {
+        if let Ok(explanation) = explanation(&words, (&config(), None), features, true) {
             let text = text::text(&explanation);
             prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{}", text);
             prop_assert!(explanation.known || explanation.untouched || !explanation.notes.is_empty() || explanation.answered.is_some());
         }
     }
+}
+
+#[test]
+fn a_listener_with_rules_of_its_own_is_explained_by_these() {
+    let text = "[[listeners]]\nname = \"old\"\nunix = \"/a\"\n[[listeners.locks]]\nname = \"seen\"\npattern = \"lock:*\"\n\
+                mode = \"observe\"\n";
+    let config = Config::parse(text, Path::new("test"), std::iter::empty())
+        .expect("good")
+        .config;
+    let ask = |listener| {
+        explanation(
+            &["SETNX lock:a 1".into()],
+            (&config, listener),
+            Features::default(),
+            false,
+        )
+    };
+    let general = ask(None).expect("explained");
+    assert_eq!(general.treatment, "enforce");
+    assert!(
+        general
+            .notes
+            .iter()
+            .any(|note| note.ends_with("listeners with their own (--listener): old")),
+        "{:?}",
+        general.notes
+    );
+    assert_eq!(ask(Some("listen")).expect("explained").treatment, "enforce");
+    let old = ask(Some("old")).expect("explained");
+    assert_eq!((old.treatment, old.untouched), ("observe", true));
+    let error = ask(Some("new")).expect_err("no such listener");
+    assert_eq!(error, "there is no listener \"new\"; there are: listen, old");
 }

@@ -11,7 +11,7 @@ use crate::proxy::telling::Untold;
 
 /// One event of the stream.
 pub(super) fn event(shared: &Shared, untold: &Untold) -> api::Event {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let rule = &policy.rules.rule(untold.rule).name;
     render(shared, untold.database, &untold.key, rule, &untold.entry)
 }

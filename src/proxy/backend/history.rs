@@ -15,7 +15,7 @@ pub(super) fn fill(shared: &Shared, database: u32, key: &[u8], known: &mut Known
         known.history_dropped = lock.dropped();
         (lock.entries().cloned().collect(), lock.spans().cloned().collect())
     };
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let rule = policy.rules.find(key).map(|index| &*policy.rules.rule(index).name);
     let rule = rule.unwrap_or_default();
     let entries = entries.iter();

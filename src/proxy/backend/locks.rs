@@ -56,7 +56,7 @@ pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, Stri
 
 /// What is known of one lock.
 pub(super) fn known(shared: &Shared, database: u32, key: &[u8]) -> Known {
-    let rule = shared.policy.load().rules.find(key);
+    let rule = shared.policy().rules.find(key);
     let usual_ms = rule.and_then(|rule| shared.telling.chronicle().usual_hold_ms(rule));
     let key = Bytes::copy_from_slice(key);
     let (at, row, waiting, waiters) = {
@@ -109,7 +109,7 @@ fn read(shared: &Shared, query: &LocksQuery) -> Result<TableQuery, String> {
 }
 
 fn rule_named(shared: &Shared, name: &str) -> Result<Arc<str>, String> {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let mut rules = policy.rules.iter().map(|(_, rule)| rule);
     let found = rules.find(|rule| *rule.name == *name);
     found.map(|rule| rule.name.clone()).ok_or_else(|| {

@@ -65,7 +65,7 @@ impl Backend for Admin {
     }
 
     fn rule_of(&self, key: &[u8]) -> Option<Arc<str>> {
-        let policy = self.shared.policy.load();
+        let policy = self.shared.policy();
         policy
             .rules
             .find(key)
@@ -129,7 +129,7 @@ impl Backend for Admin {
         let changes = reloader.reload().map_err(|error| error.to_string())?;
         Ok(Reloaded {
             applied: changes.applied,
-            needs_restart: changes.needs_restart.into_iter().map(str::to_owned).collect(),
+            needs_restart: changes.needs_restart,
         })
     }
 
@@ -138,7 +138,7 @@ impl Backend for Admin {
     }
 
     fn has_rule(&self, name: &str) -> bool {
-        let policy = self.shared.policy.load();
+        let policy = self.shared.policy();
         policy.rules.iter().any(|(_, rule)| *rule.name == *name)
     }
 
@@ -180,7 +180,7 @@ fn compare(shared: &Shared, database: u32, key: &Bytes, seen: &Seen) {
 
 /// Tells metrics, log and keeper of a release by force.
 fn forced(shared: &Shared, database: u32, key: Bytes, owner: Option<&str>, held_ms: Option<u64>) {
-    let Some(rule) = shared.policy.load().rules.find(&key) else {
+    let Some(rule) = shared.policy().rules.find(&key) else {
         return;
     };
     let nobody = ConnectionId {

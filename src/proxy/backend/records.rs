@@ -106,7 +106,7 @@ impl Reading {
         for _ in 0..SCANS {
             let names;
             (cursor, names) = self.scan(cursor).await?;
-            let prefix = &self.shared.policy.load().prefix;
+            let prefix = &self.shared.policy().prefix;
             let found = names.iter().filter_map(|name| lock_key(prefix, name));
             let wanted = found.filter(|key| self.search.as_ref().is_none_or(|search| search.matches(key)));
             // SCAN may give a key twice.
@@ -123,7 +123,7 @@ impl Reading {
 
     /// One SCAN: the next cursor, and the names of what may be records.
     async fn scan(&self, cursor: u64) -> Result<(u64, Vec<Bytes>), RecordsError> {
-        let mut pattern = escaped(&self.shared.policy.load().prefix);
+        let mut pattern = escaped(&self.shared.policy().prefix);
         pattern.push('*');
         let cursor = cursor.to_string();
         let words = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", COUNT, "TYPE", "hash"];
@@ -172,7 +172,7 @@ impl Reading {
     }
 
     fn record(&self, key: &[u8], seen: Option<Seen>) -> Record {
-        let policy = self.shared.policy.load();
+        let policy = self.shared.policy();
         let rule = policy.rules.find(key).map(|rule| &*policy.rules.rule(rule).name);
         Record::new(self.database, key, rule, seen)
     }

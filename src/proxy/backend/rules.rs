@@ -11,7 +11,7 @@ use crate::proxy::shared::Shared;
 
 /// All rules, in the order of the configuration.
 pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let now = shared.now();
     let gauges = shared.keeper().summary(now);
     let views = policy.rules.iter().map(|(index, rule)| {
@@ -29,7 +29,7 @@ pub(super) fn views(shared: &Shared) -> Vec<RuleView> {
 
 /// What the figures of the rules advise.
 pub(super) fn advice(shared: &Shared) -> Vec<Advice> {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let mut all = Vec::new();
     for (index, rule) in policy.rules.iter() {
         let advice = shared.telling.chronicle().advice(index, rule);
@@ -45,7 +45,7 @@ pub(super) fn advice(shared: &Shared) -> Vec<Advice> {
 
 /// For each rule, by its place: 99 of 100 of its leases are held no longer, in milliseconds.
 pub(super) fn usual_hold_ms(shared: &Shared) -> Vec<Option<u64>> {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let places = (0..=u16::MAX).zip(policy.rules.list());
     places
         .map(|(place, _)| shared.telling.chronicle().usual_hold_ms(RuleIndex(place)))

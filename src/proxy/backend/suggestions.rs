@@ -17,7 +17,7 @@ const BUILT_IN: &str = "[[locks]]\nname = \"default\"\npattern = \"lock:*\"\n";
 
 /// All of it.
 pub(super) fn all(shared: &Shared) -> Suggestions {
-    let policy = shared.policy.load();
+    let policy = shared.policy();
     let snapshot = shared.scouting.snapshot();
     let now = shared.now();
     let uncovered = uncovered(snapshot.groups(), is_built_in(&policy.rules));

@@ -54,7 +54,7 @@ impl Client {
                 Poll::Ready(())
             }
             Poll::Ready(Ok(len)) => {
-                worker.with_policy(|policy| session.adopt(policy));
+                worker.with_policy(self.listener, |policy| session.adopt(policy));
                 shared.moved(Side::Downstream, Direction::In, len);
                 let now = shared.now();
                 self.active = now;

@@ -11,6 +11,7 @@ use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use tokio::time::{Sleep, sleep};
 
 pub(super) use carry::{Moved, flush, with_scratch};
 
+use super::door::Guest;
 use super::stream::Stream;
 use super::trunk::Trunk;
 use super::upstream::{Own, connect};
@@ -49,6 +51,8 @@ pub(super) enum Upstream {
 /// One client.
 pub(super) struct Client {
     worker: Rc<Worker>,
+    /// By which it came: its rules are that one's.
+    listener: usize,
     me: Weak<ClientCell>,
     session: Session,
     /// `None` once its last words are under way.
@@ -84,7 +88,12 @@ enum Step {
 }
 
 /// Serves one client until it or its server is gone.
-pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: ConnectionId) {
+pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: ConnectionId) {
+    let Guest {
+        stream: downstream,
+        announced,
+        listener,
+    } = guest;
     let shared = &worker.shared;
     let upstream = if worker.shares() {
         Upstream::None
@@ -100,9 +109,10 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
             }
         }
     };
-    let peer = super::peer::of(&downstream);
-    let from = super::door::address(downstream.socket());
-    let mut session = Session::new(shared.policy.load_full(), connection.clone(), peer);
+    let peer = super::peer::of(&downstream, announced);
+    let from = super::door::address(downstream.socket(), announced);
+    let policy = Arc::clone(shared.policies.load().at(listener));
+    let mut session = Session::new(policy, connection.clone(), peer);
     if worker.shares() {
         session.share();
     }
@@ -110,6 +120,7 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
     let client = Rc::new_cyclic(|me| {
         RefCell::new(Client {
             worker: Rc::clone(&worker),
+            listener,
             me: Weak::clone(me),
             session,
             downstream: Some(downstream),
@@ -286,7 +297,7 @@ impl Client {
     /// Other rules are in force.
     pub(super) fn adopt(&mut self) {
         let session = &mut self.session;
-        self.worker.with_policy(|policy| session.adopt(policy));
+        self.worker.with_policy(self.listener, |policy| session.adopt(policy));
         self.hand_over();
         self.wake();
     }

@@ -79,11 +79,11 @@ pub(super) fn client(error: &Error) -> (Unwelcome, String) {
     match error {
         Error::NoCertificatesPresented => (
             Unwelcome::ClientCertificate,
-            "it showed no certificate (listen.tls.client_ca)".to_owned(),
+            "it showed no certificate (tls.client_ca)".to_owned(),
         ),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => (
             Unwelcome::ClientCertificate,
-            "its certificate is signed by none of those in listen.tls.client_ca".to_owned(),
+            "its certificate is signed by none of those in tls.client_ca".to_owned(),
         ),
         Error::InvalidCertificate(fault) => (
             Unwelcome::ClientCertificate,
@@ -91,7 +91,7 @@ pub(super) fn client(error: &Error) -> (Unwelcome, String) {
         ),
         Error::AlertReceived(alert) if refuses_certificate(*alert) => (
             Unwelcome::Handshake,
-            format!("it does not accept the certificate in listen.tls.cert (alert {alert:?})"),
+            format!("it does not accept the certificate in tls.cert (alert {alert:?})"),
         ),
         other => (Unwelcome::Handshake, other.to_string()),
     }

@@ -28,7 +28,7 @@ const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 #[error("{key}: {}: {text}", path.display())]
 pub struct CertificateFault {
     /// The key of the configuration that names the file.
-    pub key: &'static str,
+    pub key: String,
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
@@ -38,14 +38,14 @@ pub struct CertificateFault {
 /// A file, and the key that names it.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
-    pub(super) key: &'static str,
+    pub(super) key: &'a str,
     pub(super) path: &'a Path,
 }
 
 impl Named<'_> {
     pub(super) fn fault(self, text: impl Into<String>) -> CertificateFault {
         CertificateFault {
-            key: self.key,
+            key: self.key.to_owned(),
             path: self.path.to_owned(),
             text: text.into(),
         }

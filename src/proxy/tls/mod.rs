@@ -22,15 +22,16 @@ pub(super) use tunnel::Tls;
 
 use super::socket::Socket;
 use super::stream::Stream;
-use crate::config::{Config, KeyPair, ListenTls, Place, UpstreamTls};
+use crate::config::{Config, Entrance, KeyPair, ListenTls, Place, UpstreamTls};
 use crate::metrics::Unwelcome;
 use files::Named;
 use tunnel::HandshakeError;
 
-/// What TLS goes by now. A side that speaks none has none, and gets none by a reload.
+/// What TLS goes by now. A listener, or a server, that speaks none has none, and gets none by a reload.
 #[derive(Default)]
 pub struct Certificates {
-    incoming: Option<ArcSwap<ServerConfig>>,
+    /// For each listener, the main one first.
+    incoming: Vec<Option<ArcSwap<ServerConfig>>>,
     outgoing: Option<ArcSwap<Outgoing>>,
 }
 
@@ -38,7 +39,7 @@ impl fmt::Debug for Certificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nothing of what is inside: there are keys in it.
         f.debug_struct("Certificates")
-            .field("incoming", &self.incoming.is_some())
+            .field("incoming", &self.incoming.iter().flatten().count())
             .field("outgoing", &self.outgoing.is_some())
             .finish()
     }
@@ -58,20 +59,22 @@ impl Certificates {
     pub fn read(config: &Config) -> Result<Certificates, CertificateFault> {
         let (incoming, outgoing) = read(config)?;
         Ok(Certificates {
-            incoming: incoming.map(ArcSwap::from),
+            incoming: incoming.into_iter().map(|one| one.map(ArcSwap::from)).collect(),
             outgoing: outgoing.map(ArcSwap::from_pointee),
         })
     }
 
-    /// Reads all files anew, and puts them in force for new connections. A side that speaks TLS now and would not, or the
-    /// other way round, stays as it is: that needs a restart.
+    /// Reads all files anew, and puts them in force for new connections. `config` has the listeners that there are.
+    /// One that speaks TLS now and would not, or the other way round, stays as it is: that needs a restart.
     ///
     /// # Errors
     /// The first file that is of no use; then everything stays as it is.
     pub fn reload(&self, config: &Config) -> Result<(), CertificateFault> {
         let (incoming, outgoing) = read(config)?;
-        if let (Some(in_force), Some(incoming)) = (&self.incoming, incoming) {
-            in_force.store(incoming);
+        for (in_force, incoming) in self.incoming.iter().zip(incoming) {
+            if let (Some(in_force), Some(incoming)) = (in_force, incoming) {
+                in_force.store(incoming);
+            }
         }
         if let (Some(in_force), Some(outgoing)) = (&self.outgoing, outgoing) {
             in_force.store(Arc::new(outgoing));
@@ -79,9 +82,9 @@ impl Certificates {
         Ok(())
     }
 
-    /// For a client that comes now; `None`: clients speak plain RESP.
-    pub(super) fn incoming(&self) -> Option<Arc<ServerConfig>> {
-        self.incoming.as_ref().map(ArcSwap::load_full)
+    /// For a client that comes in by this listener now; `None`: clients speak plain RESP there.
+    pub(super) fn incoming(&self, listener: usize) -> Option<Arc<ServerConfig>> {
+        self.incoming.get(listener)?.as_ref().map(ArcSwap::load_full)
     }
 
     /// For a connection to the server that begins now; `None`: the server speaks plain RESP.
@@ -90,10 +93,15 @@ impl Certificates {
     }
 }
 
-type BothSides = (Option<Arc<ServerConfig>>, Option<Outgoing>);
+type BothSides = (Vec<Option<Arc<ServerConfig>>>, Option<Outgoing>);
 
 fn read(config: &Config) -> Result<BothSides, CertificateFault> {
-    let incoming = config.listen.tls.as_ref().map(incoming).transpose()?;
+    let one = |entrance: &Entrance| {
+        let section = entrance.section();
+        entrance.tls.as_ref().map(|tls| incoming(tls, &section)).transpose()
+    };
+    let incoming: Result<_, CertificateFault> = config.entrances().map(one).collect();
+    let incoming = incoming?;
     let server = &config.upstream.server;
     let outgoing = match &server.place {
         Place::Tcp(address) if server.tls => Some(outgoing(&config.upstream.tls, &address.host)?),
@@ -106,13 +114,15 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-fn incoming(tls: &ListenTls) -> Result<Arc<ServerConfig>, CertificateFault> {
+/// `section` is what the settings of this listener stand under.
+fn incoming(tls: &ListenTls, section: &str) -> Result<Arc<ServerConfig>, CertificateFault> {
+    let [cert, key, client_ca] = ["cert", "key", "client_ca"].map(|key| format!("{section}.tls.{key}"));
     let cert = Named {
-        key: "listen.tls.cert",
+        key: &cert,
         path: &tls.own.cert,
     };
     let key = Named {
-        key: "listen.tls.key",
+        key: &key,
         path: &tls.own.key,
     };
     let builder = ServerConfig::builder_with_provider(provider())
@@ -121,10 +131,7 @@ fn incoming(tls: &ListenTls) -> Result<Arc<ServerConfig>, CertificateFault> {
     let builder = match &tls.client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let ca = Named {
-                key: "listen.tls.client_ca",
-                path,
-            };
+            let ca = Named { key: &client_ca, path };
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(ca.roots()?), provider())
                 .build()
                 .map_err(|error| ca.fault(error.to_string()))?;
