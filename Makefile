@@ -10,7 +10,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload storms conditions soak screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload listeners storms conditions soak screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ page: build ## the live page in a headless Chromium
 reload: build ## other rules, limits and log level for a running lockward, under load
 	tests/checks/reload.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/reload.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+listeners: build ## several ways in, PROXY headers, the rights of unix sockets
+	tests/checks/listeners.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/listeners.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
 
 storms: build ## limits on clients, no descriptor left, 2,000 clients that come back after a restart of the server
 	tests/checks/storms.py --proxy $(RELEASE) --server $(REDIS)

@@ -128,7 +128,12 @@ impl Socket {
         };
     }
 
-    /// The other end's address, over TCP.
+    /// Whether it is a unix socket.
+    pub(super) fn is_unix(&self) -> bool {
+        matches!(self, Socket::Unix(_))
+    }
+
+    /// The other end's address, over TCP, as long as there is another end.
     pub(super) fn peer_address(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(stream) => stream.peer_addr().ok(),

@@ -19,6 +19,11 @@ BAD_FILES = [
     "[listen]\nadress = \"127.0.0.1:1\"\n", "[listen]\naddress = \"nowhere\"\n", "[listen]\nworkers = \"2\"\n",
     "[listen]\naddress = \"a:1\"\nunix = \"/s\"\n", "[listen]\ntls = {}\n", "[upstream]\nurl = \"http://a\"\n",
     "[upstream]\nconnect_timeout = \"2\"\n", "[records]\nprefix = \"a{b\"\n", "[admin]\nhosts = [\"a b\"]\n",
+    "[listen]\nproxy_protocol = true\n", "[listen]\nunix_mode = \"0770\"\n",
+    "[listen]\nunix = \"/s\"\nunix_mode = \"888\"\n", "[[listeners]]\naddress = \"a:1\"\n",
+    "[[listeners]]\nname = \"a\"\n", "[[listeners]]\nname = \"listen\"\naddress = \"a:1\"\n",
+    "[[listeners]]\nname = \"a\"\naddress = \"a:1\"\nworkers = 2\n",
+    "[[listeners]]\nname = \"a\"\nunix = \"/s\"\nlocks = []\n",
     "[log]\nlevel = \"loud\"\n", "locks = []\n", "[[locks]]\nmode = \"off\"\n", "[[locks]]\npattern = []\n",
     "[[locks]]\npattern = \"*\"\nowner = [\"any\", \"user\"]\n", "[[locks]]\npattern = \"*\"\nmax_ttl = 5\n",
 ]
