@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -93,11 +94,10 @@ class Ways(Proxy):
     """A lockward with many ways in."""
 
     def __init__(self, options, server, folder):
-        papers = Papers(folder, "ours")
-        certificate, key = papers.sign("front")
+        self.papers = Papers(folder, "ours")
+        certificate, key = self.papers.sign("front")
         # Root may choose any group.
         self.group = grp.getgrgid(1 if os.getuid() == 0 else os.getgid())
-        self.ca = papers.ca
         self.at = {name: free_port() for name in ("watched", "balanced", "encrypted")}
         self.at.update((name, os.path.join(folder, name + ".sock")) for name in ("side", "plain", "local"))
         self.server_port = server.port
@@ -133,8 +133,17 @@ class Ways(Proxy):
             file.write(text)
         request = urllib.request.Request("http://127.0.0.1:%d/-/reload" % self.admin_port, method="POST",
                                          headers={"Authorization": "Bearer " + marks.ADMIN_TOKEN})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
+
+    def trust(self):
+        """What a client needs to speak TLS with it."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.papers.ca)
+        return context
 
 
 def version_1(source, family=None):
@@ -199,8 +208,7 @@ def addresses_are_announced(check, proxy):
         with proxy.connect_by("balanced", header) as client:
             check(what, owner_seen(client)[1], "address=" + owner)
     # Owners are the same by whatever listener and rule.
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(proxy.ca)
+    context = proxy.trust()
     with proxy.connect_by("balanced", version_2(one)) as holder, \
             proxy.connect_by("encrypted", version_2(one)) as sibling:
         sibling.sock = context.wrap_socket(sibling.sock, server_hostname="localhost")
@@ -227,8 +235,7 @@ def any_packets(check, proxy):
 
 
 def tls_behind_a_header(check, proxy):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(proxy.ca)
+    context = proxy.trust()
     for name, header in (("1", version_1("203.0.113.4")), ("2", version_2("203.0.113.4"))):
         with proxy.connect_by("encrypted", header) as client:
             client.sock = context.wrap_socket(client.sock, server_hostname="localhost")
@@ -335,6 +342,13 @@ def sockets_have_their_rights(check, proxy):
     check("group", state.st_gid, proxy.group.gr_gid)
     umask = os.umask(0)
     os.umask(umask)
+    config = os.path.join(proxy.folder, "group.toml")
+    with open(config, "w") as file:
+        file.write('[listen]\nunix = "%s.none"\nunix_group = "no-such-group"\n[admin]\naddress = "127.0.0.1:%d"\n' % (
+            proxy.at["side"], free_port()))
+    done = subprocess.run([proxy.program, "--config", config], capture_output=True, text=True, timeout=20)
+    check("a group that is not there", (done.returncode, 'no group "no-such-group"' in done.stderr), (1, True))
+    check("leaves no socket", os.path.exists(proxy.at["side"] + ".none"), False)
     check("the mode by default", oct(stat.S_IMODE(os.stat(proxy.at["plain"]).st_mode)), oct(0o777 & ~umask))
 
 
@@ -355,6 +369,23 @@ def reloads_are_for_open_connections(check, proxy):
         check("other load balancers are believed", client.ask("PING"), "PONG")
     with proxy.connect_by("plain") as client:
         check("who is gone from the file goes on", client.ask("PING"), "PONG")
+
+
+def certificates_are_renewed(check, proxy):
+    def name_shown():
+        with proxy.connect_by("encrypted", version_1("203.0.113.1")) as client:
+            client.sock = proxy.trust().wrap_socket(client.sock, server_hostname="localhost")
+            return client.sock.getpeercert()["subject"][0][0][1]
+
+    check("the certificate of the start", name_shown(), "front")
+    old, new = (os.path.join(proxy.papers.folder, name) for name in ("front.", "second."))
+    answer = proxy.reload((old, new))
+    told = "listeners.encrypted.tls.cert: %spem: cannot be read" % new
+    check("what is wrong with a file", told in json.dumps(answer), True)
+    check("leaves all as it was", name_shown(), "front")
+    proxy.papers.sign("second")
+    check("what comes into force", proxy.reload()["applied"], ["listeners.encrypted.tls: other files"])
+    check("the certificate from then on", name_shown(), "second")
 
 
 def limits_are_by_announced_address(check, proxy):
@@ -439,7 +470,7 @@ def sockets_are_handed_over(check, proxy):
 
 CHECKS = [rules_differ, addresses_are_announced, any_packets, tls_behind_a_header, everything_else_is_closed,
           nobody_else_is_believed, sockets_have_their_rights, sockets_are_handed_over, reloads_are_for_open_connections,
-          limits_are_by_announced_address]
+          certificates_are_renewed, limits_are_by_announced_address]
 
 
 def main():

@@ -399,5 +399,5 @@ fn a_file_that_is_of_no_use_is_named_at_the_start_and_none_of_it_is_shown() {
         "{:?}",
         Certificates::read(&config(&settings(&good, ""))).expect("good files")
     );
-    assert_eq!(shown, "Certificates { incoming: true, outgoing: false }");
+    assert_eq!(shown, "Certificates { incoming: 1, outgoing: false }");
 }
