@@ -20,7 +20,9 @@ pub(super) fn all(shared: &Shared) -> Suggestions {
     let policy = shared.policy();
     let snapshot = shared.scouting.snapshot();
     let now = shared.now();
-    let uncovered = uncovered(snapshot.groups(), is_built_in(&policy.rules));
+    let mut groups = snapshot.groups();
+    leave_out_covered(&policy.rules, &mut groups);
+    let uncovered = uncovered(groups, is_built_in(&policy.rules));
     let mut rules = matched_nothing(&policy.rules, &uncovered, now);
     rules.extend(rules::advice(shared));
     Suggestions {
@@ -31,6 +33,20 @@ pub(super) fn all(shared: &Shared) -> Suggestions {
         rules,
         dropped_keys: snapshot.dropped(),
     }
+}
+
+/// Leaves out what a rule has at another listener, or has since it was seen: a second one of the same keys could not stand
+/// behind it.
+fn leave_out_covered(rules: &Rules, groups: &mut Vec<Group>) {
+    let patterns: Vec<Glob> = rules
+        .iter()
+        .flat_map(|(_, rule)| &rule.patterns)
+        .map(|pattern| Glob::new(pattern))
+        .collect();
+    groups.retain(|group| {
+        let glob = Glob::new(group.pattern.as_bytes());
+        !patterns.iter().any(|pattern| pattern.covers(&glob))
+    });
 }
 
 /// The groups that look like locks, the busiest first; but one that another covers stands before it, since of two rules
@@ -308,6 +324,15 @@ mod tests {
         );
         let doubtful = uncovered(groups(&[b"import:1"], false), false);
         assert!(doubtful[0].text.contains("never with a TTL") && doubtful[0].text.contains("no word in the names"));
+    }
+
+    #[test]
+    fn what_another_listener_has_a_rule_for_is_not_suggested() {
+        let rules = Rules::new(vec![Rule::new("app:*")], b"lockward:");
+        let mut groups = groups(&[b"app:mutex:1", b"app:mutex:2", b":1:lock:order:17"], true);
+        leave_out_covered(&rules, &mut groups);
+        let patterns: Vec<&str> = groups.iter().map(|group| group.pattern.as_str()).collect();
+        assert_eq!(patterns, [":1:lock:*"]);
     }
 
     #[test]
