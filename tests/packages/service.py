@@ -82,8 +82,10 @@ def service_manager_is_told_all(given):
 def activated(given, *listen, names="clients", datagram=False):
     """A lockward that systemd-socket-activate starts as soon as somebody connects."""
     activate = os.path.join(os.path.dirname(given.tool("systemd-analyze")), "systemd-socket-activate")
-    config = given.scratch("activated.toml", CONFIG % (free_port(), free_port()))
-    log = open(os.path.join(given.folder, "activated.log"), "w+")
+    # Checks run side by side, so each has its own files.
+    port = free_port()
+    config = given.scratch("activated-%d.toml" % port, CONFIG % (port, free_port()))
+    log = open(os.path.join(given.folder, "activated-%d.log" % port), "w+")
     child = subprocess.Popen([activate, *(["--datagram"] if datagram else []), *("--listen=" + place for place in listen),
                               "--fdname=" + names, given.program, "--config", config], stdout=log, stderr=log)
     try:
