@@ -151,9 +151,11 @@ impl Client {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
         }
+        // Where nothing was there to read, nothing comes before the task's next turn, and the task is woken then.
+        let (mut client_silent, mut server_silent) = (false, false);
         // Most often it was woken by the client. If it is too much, it is kept like the rest of a request.
         if self.reading {
-            let _ = self.read_downstream(cx);
+            client_silent = self.read_downstream(cx).is_pending();
         }
         loop {
             self.write();
@@ -172,8 +174,9 @@ impl Client {
                 return Poll::Ready(Step::Want(line));
             }
             // Both may be ready; a try costs little and saves a turn.
-            let from_client = self.listen(read_downstream, cx);
-            let from_server = read_upstream && self.read_upstream(cx).is_ready();
+            let from_client = self.listen(read_downstream, &mut client_silent, cx);
+            let from_server = read_upstream && !server_silent && self.read_upstream(cx).is_ready();
+            server_silent |= read_upstream && !from_server;
             if !from_client && !from_server && !self.made_room(cx) && !self.moment_is_over(cx) {
                 return Poll::Pending;
             }
@@ -192,14 +195,15 @@ impl Client {
         self.session.wants().or_else(may_share)
     }
 
-    fn listen(&mut self, read: bool, cx: &mut Context<'_>) -> bool {
+    fn listen(&mut self, read: bool, silent: &mut bool, cx: &mut Context<'_>) -> bool {
         let full = match &self.upstream {
             Upstream::Shared(trunk) => !trunk.has_room(cx.waker()),
             Upstream::Own(_) | Upstream::None => false,
         };
         self.reading = read && !full;
         if self.reading {
-            return self.read_downstream(cx).is_ready();
+            *silent = *silent || self.read_downstream(cx).is_pending();
+            return !*silent;
         }
         !read && self.session.is_blocked() && self.hung_up(cx)
     }
