@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::check::{patterns, rule_settings};
-use super::{Config, duration};
+use super::{Config, duration, size};
 use crate::lock::rule::Rule;
 
 /// What a reload changes.
@@ -31,6 +31,7 @@ impl Config {
         config.listen.tcp_keepalive = new.listen.tcp_keepalive;
         config.listen.max_connections_per_address = new.listen.max_connections_per_address;
         config.listen.idle_timeout = new.listen.idle_timeout;
+        config.listen.max_buffered = new.listen.max_buffered;
         config.upstream.reconnect_rate = new.upstream.reconnect_rate;
         // The files of a side that speaks TLS; whether it does waits for a restart.
         if config.listen.tls.is_some() && new.listen.tls.is_some() {
@@ -92,7 +93,7 @@ impl Config {
 }
 
 /// What is no rule and comes into force at once.
-fn limits(config: &Config) -> [(&'static str, String); 6] {
+fn limits(config: &Config) -> [(&'static str, String); 7] {
     let time = |time: Option<Duration>| match time {
         Some(time) => duration::text(duration::milliseconds(time)),
         None => "off".to_owned(),
@@ -108,6 +109,7 @@ fn limits(config: &Config) -> [(&'static str, String); 6] {
             each.map_or("off".to_owned(), |most| most.to_string()),
         ),
         ("listen.idle_timeout", time(listen.idle_timeout)),
+        ("listen.max_buffered", size::text(listen.max_buffered as u64)),
         ("listen.tcp_keepalive", time(listen.tcp_keepalive)),
         ("upstream.reconnect_rate", upstream.reconnect_rate.to_string()),
         ("log.level", log.level.word().to_owned()),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::rules::{MODES, OWNER_PARTS};
-use super::{Config, Format, Listen, Place, Server, Upstream, duration};
+use super::{Config, Format, Listen, Place, Server, Upstream, duration, size};
 use crate::lock::rule::{DeniedWrite, OwnerPart, Rule, Unmanaged};
 
 /// All settings, the rules in their order, and the warnings. Ends with a line end.
@@ -46,10 +46,11 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line(
         "listen",
         format!(
-            "{}{}, at most {} connections{each}{idle}, keepalive {keepalive}",
+            "{}{}, at most {} connections{each}, {} in buffers{idle}, keepalive {keepalive}",
             listen.place,
             clients_tls(listen),
-            listen.max_connections
+            listen.max_connections,
+            size::text(listen.max_buffered as u64)
         ),
     );
     let pace = match upstream.reconnect_rate {

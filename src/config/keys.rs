@@ -10,6 +10,7 @@ pub(super) const LISTEN: &[&str] = &[
     "max_connections",
     "max_connections_per_address",
     "idle_timeout",
+    "max_buffered",
     "workers",
 ];
 pub(super) const LISTEN_TLS: &[&str] = &["cert", "key", "client_ca"];

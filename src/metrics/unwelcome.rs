@@ -23,17 +23,20 @@ pub enum Unwelcome {
     ClientCertificate,
     /// The TLS handshake failed otherwise.
     Handshake,
+    /// Too much of what it sent, or did not read, lay here.
+    Buffers,
 }
 
 impl Unwelcome {
     /// Every reason, in the order of its variants.
-    pub const ALL: [Unwelcome; 6] = [
+    pub const ALL: [Unwelcome; 7] = [
         Unwelcome::PlainOnTls,
         Unwelcome::TlsOnPlain,
         Unwelcome::Http,
         Unwelcome::HandshakeTimeout,
         Unwelcome::ClientCertificate,
         Unwelcome::Handshake,
+        Unwelcome::Buffers,
     ];
 
     /// The word used in labels and log lines.
@@ -45,6 +48,7 @@ impl Unwelcome {
             Unwelcome::HandshakeTimeout => "handshake_timeout",
             Unwelcome::ClientCertificate => "client_certificate",
             Unwelcome::Handshake => "handshake",
+            Unwelcome::Buffers => "buffers",
         }
     }
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::clients::Clients;
 use super::condition::Condition;
 use super::door::Door;
+use super::held::Held;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
 use super::pace::Pace;
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     pub pace: Pace,
     /// Limits of the accepting side.
     pub limits: ArcSwap<Accepting>,
+    /// How much all clients have lying here.
+    pub held: Held,
     /// Changes when other settings have come into force.
     pub reloads: watch::Sender<()>,
     /// Where other settings come from, if there can be any.
@@ -110,6 +113,7 @@ impl Shared {
             condition: ArcSwap::default(),
             pace: Pace::new(config.upstream.reconnect_rate),
             limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
+            held: Held::default(),
             reloads: watch::Sender::default(),
             reloading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,

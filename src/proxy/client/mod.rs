@@ -19,6 +19,7 @@ use tokio::time::{Sleep, sleep};
 
 pub(super) use carry::{Moved, flush, with_scratch};
 
+use super::held::Held;
 use super::stream::Stream;
 use super::trunk::Trunk;
 use super::upstream::{Own, connect};
@@ -26,7 +27,7 @@ use super::worker::Worker;
 use crate::event::{ConnectionId, Time};
 use crate::lock::keeper::Closing;
 use crate::resp::{encode, texts};
-use crate::session::{Line, Next, Session};
+use crate::session::{HOLD_LIMIT, Line, Next, Session};
 
 /// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -64,8 +65,8 @@ pub(super) struct Client {
     active: Time,
     /// It is on the list of those whose answers wait to be written.
     answered: bool,
-    /// Bytes of it that the worker counts as kept for slow readers.
-    kept: usize,
+    /// Bytes of it that count as lying here.
+    held: usize,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
     timer: Timer,
 }
@@ -119,7 +120,7 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
             reading: false,
             active: worker.shared.now(),
             answered: false,
-            kept: 0,
+            held: 0,
             timer: None,
         })
     });
@@ -159,9 +160,7 @@ impl Client {
         }
         loop {
             self.write();
-            if self.kept > 0 {
-                self.keep_for_slow_readers(self.session.held_for_client());
-            }
+            self.mind_held();
             let (read_downstream, read_upstream) = match self.session.next() {
                 Next::Wait {
                     read_downstream,
@@ -260,7 +259,7 @@ impl Client {
     fn over(&mut self, connection: &ConnectionId) {
         self.upstream = Upstream::None;
         self.downstream = None;
-        self.keep_for_slow_readers(0);
+        self.worker.shared.held.change(mem::take(&mut self.held), 0);
         let closing = if self.session.was_ended_by_client() {
             Closing::ByClient
         } else {
@@ -313,9 +312,21 @@ impl Client {
         matches!(self.upstream, Upstream::Own(_))
     }
 
-    fn keep_for_slow_readers(&mut self, bytes: usize) {
-        self.worker.kept(self.kept, bytes);
-        self.kept = bytes;
+    /// Tells how much it has lying here, and closes it if that has become too much.
+    fn mind_held(&mut self) {
+        let held = Held::counted(self.session.held());
+        let before = mem::replace(&mut self.held, held);
+        if held == before {
+            return;
+        }
+        let shared = &self.worker.shared;
+        let all = shared.held.change(before, held);
+        // On a shared connection the answers of others stand behind its own.
+        let holds_up = !self.has_own() && self.session.held_for_client() > HOLD_LIMIT;
+        if held > before && (holds_up || all > shared.limits.load().buffered) {
+            shared.door.held_too_much(shared, self.session.connection(), held);
+            self.session.downstream_lost();
+        }
     }
 }
 
