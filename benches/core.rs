@@ -20,6 +20,7 @@ use uuid::Uuid;
 type Fault = Box<dyn Error>;
 
 const GET: &str = "*2\r\n$3\r\nGET\r\n$9\r\ncore:data\r\n";
+const PLAIN_SET: &str = "*3\r\n$3\r\nSET\r\n$9\r\ncore:data\r\n$64\r\n";
 const SET: &str = "*6\r\n$3\r\nSET\r\n$9\r\nlock:core\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n";
 const DEL: &str = "*2\r\n$3\r\nDEL\r\n$9\r\nlock:core\r\n";
 const REFUSED: &str = "*6\r\n$3\r\nSET\r\n$9\r\nlock:held\r\n$1\r\n1\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n";
@@ -49,10 +50,12 @@ impl Packet {
 fn packets(shape: &str) -> Result<Vec<Packet>, Fault> {
     let value = format!("$64\r\n{VALUE}\r\n");
     let get = (GET, value.as_str());
+    let plain_set = format!("{PLAIN_SET}{VALUE}\r\n");
     let (set, del) = ((SET, "+OK\r\n"), (DEL, ":1\r\n"));
     Ok(match shape {
         "get-1" => vec![Packet::new(&[get], 1)],
         "get-16" => vec![Packet::new(&[get], 16)],
+        "set-16" => vec![Packet::new(&[(plain_set.as_str(), "+OK\r\n")], 16)],
         "cycle-1" => vec![Packet::new(&[set], 1), Packet::new(&[del], 1)],
         "cycle-16" => vec![Packet::new(&[set, del], 8)],
         "refused-1" => vec![Packet::new(&[(REFUSED, "$-1\r\n")], 1)],

@@ -53,6 +53,11 @@ pub fn count() -> usize {
     COUNT
 }
 
+/// The names of all commands, by their numbers.
+pub fn names() -> Vec<&'static str> {
+    (0..COUNT).map(|id| name(CommandId(id as u16))).collect()
+}
+
 /// FNV-1a over the length and the first 24 bytes, in which no two names of the table are alike. Bit 5 is set in every
 /// byte, which makes letters lower-case; other bytes that it merges are told apart by the comparison that follows.
 const fn hash(name: &[u8]) -> usize {

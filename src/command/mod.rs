@@ -14,7 +14,7 @@ pub mod waiting;
 
 pub use client::{ClientCall, Hello};
 pub use keys::{early, keys, only_key, target};
-pub use lookup::{CommandId, count, lookup, name, row};
+pub use lookup::{CommandId, count, lookup, name, names, row};
 pub use role::{Channels, Idiom, Role};
 pub use row::{Keys, Row, Subcommand, arity_ok};
 pub use standing::{Stay, asks_for_own_writes, shareable, stay};

@@ -48,9 +48,14 @@ pub fn stay(row: Option<&Row>, args: Args<'_>) -> Option<Stay> {
     }
 }
 
-/// Whether a command that is merely forwarded may go out on a shared connection whatever its arguments.
+/// Whether a command that is merely forwarded, or may be a lock operation, may go out on a shared connection whatever its
+/// arguments.
 pub fn shareable(row: &Row) -> bool {
-    row.role == Role::Forward && forwarded(row.name).is_none()
+    match row.role {
+        Role::Forward => forwarded(row.name).is_none(),
+        Role::Lock(_) => row.name != "restore-asking",
+        _ => false,
+    }
 }
 
 /// Whether the answer depends on what was written through the same connection before.

@@ -6,7 +6,7 @@ mod entrances;
 use std::time::Duration;
 
 use super::check::{patterns, rule_settings};
-use super::{Config, duration};
+use super::{Config, duration, size};
 use crate::lock::rule::Rule;
 
 /// What a reload changes.
@@ -30,6 +30,7 @@ impl Config {
         config.listen.tcp_keepalive = new.listen.tcp_keepalive;
         config.listen.max_connections_per_address = new.listen.max_connections_per_address;
         config.listen.idle_timeout = new.listen.idle_timeout;
+        config.listen.max_buffered = new.listen.max_buffered;
         config.upstream.reconnect_rate = new.upstream.reconnect_rate;
         // Papers for another server are of no use to this one.
         if config.upstream.server == new.upstream.server {
@@ -86,7 +87,7 @@ impl Config {
 }
 
 /// What is no rule and comes into force at once.
-fn limits(config: &Config) -> [(&'static str, String); 6] {
+fn limits(config: &Config) -> [(&'static str, String); 7] {
     let time = |time: Option<Duration>| match time {
         Some(time) => duration::text(duration::milliseconds(time)),
         None => "off".to_owned(),
@@ -102,6 +103,7 @@ fn limits(config: &Config) -> [(&'static str, String); 6] {
             each.map_or("off".to_owned(), |most| most.to_string()),
         ),
         ("listen.idle_timeout", time(listen.idle_timeout)),
+        ("listen.max_buffered", size::text(listen.max_buffered as u64)),
         ("listen.tcp_keepalive", time(listen.tcp_keepalive)),
         ("upstream.reconnect_rate", upstream.reconnect_rate.to_string()),
         ("log.level", log.level.word().to_owned()),

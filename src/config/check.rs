@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::rules::{MODES, OWNER_PARTS};
-use super::{Config, Entrance, Format, Group, Listen, Place, Server, Upstream, duration};
+use super::{Config, Entrance, Format, Group, Listen, Place, Server, Upstream, duration, size};
 use crate::lock::rule::{DeniedWrite, OwnerPart, Rule, Unmanaged};
 
 /// All settings, the rules in their order, and the warnings. Ends with a line end.
@@ -47,9 +47,10 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line(
         "listen",
         format!(
-            "{}, at most {} connections{each}{idle}, keepalive {keepalive}",
+            "{}, at most {} connections{each}, {} in buffers{idle}, keepalive {keepalive}",
             came_in(listen, &listen.entrance),
-            listen.max_connections
+            listen.max_connections,
+            size::text(listen.max_buffered as u64)
         ),
     );
     for listener in listeners {

@@ -13,6 +13,7 @@ pub(super) const LISTEN: &[&str] = &[
     "max_connections",
     "max_connections_per_address",
     "idle_timeout",
+    "max_buffered",
     "workers",
 ];
 pub(super) const LISTENERS: &[&str] = &[

@@ -7,6 +7,7 @@ use super::address::{self, HostPort, Server};
 use super::duration;
 use super::fault::{Fault, Origin, shown};
 use super::keys;
+use super::size;
 use super::tree::{self, Entry, Node, Table, Value};
 
 /// One table being read.
@@ -181,6 +182,16 @@ impl<'f> Reader<'f> {
                 time => Ok(time),
             },
         )
+    }
+
+    /// Bytes, at least `least`.
+    pub(super) fn bytes(&mut self, key: &'static str, least: u64) -> Option<u64> {
+        self.parsed(key, "a size in quotes, like \"16MB\"", |text| {
+            match size::parse(text)? {
+                size if size < least => Err(format!("must be at least \"{}\"", size::text(least))),
+                size => Ok(size),
+            }
+        })
     }
 
     pub(super) fn address(&mut self, key: &'static str) -> Option<HostPort> {

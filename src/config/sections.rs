@@ -24,6 +24,8 @@ const LONGEST_PREFIX: usize = 64;
 const LONGEST_HOST: usize = 253;
 const MOST_CONNECTIONS: u32 = 1_000_000;
 const MOST_WORKERS: u32 = 256;
+/// Enough that a few clients with full buffers are none too many.
+const LEAST_BUFFERED: u64 = 16 << 20;
 
 /// Reads the whole tree.
 pub(super) fn read(tree: Table, faults: &mut Vec<Fault>) -> Settings {
@@ -105,6 +107,7 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
     let max_connections = reader.integer("max_connections", 1, MOST_CONNECTIONS).unwrap_or(10_000);
     let per_address = reader.integer("max_connections_per_address", 0, MOST_CONNECTIONS);
     let idle_timeout = reader.milliseconds("idle_timeout", 0).unwrap_or(0);
+    let max_buffered = reader.bytes("max_buffered", LEAST_BUFFERED).unwrap_or(1 << 30);
     Listen {
         entrance,
         handshake_timeout: Duration::from_millis(handshake_timeout),
@@ -114,6 +117,7 @@ fn listen(reader: &mut Reader<'_>) -> Listen {
             .filter(|most| *most > 0)
             .map(|most| most.try_into().unwrap_or(usize::MAX)),
         idle_timeout: (idle_timeout > 0).then(|| Duration::from_millis(idle_timeout)),
+        max_buffered: max_buffered.try_into().unwrap_or(usize::MAX),
         workers: workers(reader),
     }
 }

@@ -151,7 +151,7 @@ pub(super) const CATALOG: [Metric; 35] = [
     gauge(DOWNSTREAM_CONNECTIONS, "Open connections of clients."),
     counter(
         CONNECTIONS_REFUSED,
-        "Connections of clients that were closed for what they are, by reason: no TLS where it is spoken, TLS or HTTP where it is not, no certificate, a TLS handshake that failed or took too long, a PROXY header that is faulty, missing, not expected, or from nobody who is trusted.",
+        "Connections of clients that were closed for what they are, by reason: no TLS where it is spoken, TLS or HTTP where it is not, no certificate, a TLS handshake that failed or took too long, a PROXY header that is faulty, missing, not expected, or from nobody who is trusted; or for what they had lying here (buffers).",
     ),
     gauge(UPSTREAM_CONNECTIONS, "Open connections to the server."),
     gauge(UPSTREAM_UP, "Whether the server could be reached last time: 1 or 0."),

@@ -29,11 +29,13 @@ pub enum Unwelcome {
     ProxyHeader,
     /// Where one is expected, somebody came whose headers are not believed.
     UntrustedProxy,
+    /// Too much of what it sent, or did not read, lay here.
+    Buffers,
 }
 
 impl Unwelcome {
     /// Every reason, in the order of its variants.
-    pub const ALL: [Unwelcome; 9] = [
+    pub const ALL: [Unwelcome; 10] = [
         Unwelcome::PlainOnTls,
         Unwelcome::TlsOnPlain,
         Unwelcome::Http,
@@ -43,6 +45,7 @@ impl Unwelcome {
         Unwelcome::UnaskedProxyHeader,
         Unwelcome::ProxyHeader,
         Unwelcome::UntrustedProxy,
+        Unwelcome::Buffers,
     ];
 
     /// The word used in labels and log lines.
@@ -57,6 +60,7 @@ impl Unwelcome {
             Unwelcome::UnaskedProxyHeader => "unasked_proxy_header",
             Unwelcome::ProxyHeader => "proxy_header",
             Unwelcome::UntrustedProxy => "untrusted_proxy",
+            Unwelcome::Buffers => "buffers",
         }
     }
 }

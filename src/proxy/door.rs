@@ -100,6 +100,17 @@ impl Door {
         };
         self.log.tell(reason, from, text, shared.now());
     }
+
+    /// A client is closed for what it has lying here.
+    pub(super) fn held_too_much(&self, shared: &Shared, connection: &ConnectionId, bytes: usize) {
+        let from = shared.clients.find(connection);
+        let from = from.as_ref().map_or("", |client| &client.address);
+        let all = shared.held.bytes();
+        let text = format!(
+            "{bytes} bytes of its requests and answers lie here, {all} of all clients: see max_buffered in [listen]"
+        );
+        self.log.tell(Unwelcome::Buffers, from, &text, shared.now());
+    }
 }
 
 /// Lets a client in. `None`: it did not get in, or a drain was asked for meanwhile.

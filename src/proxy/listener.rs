@@ -43,6 +43,8 @@ pub(super) struct Limits {
     pub per_address: Option<usize>,
     /// How long a client may be idle.
     pub idle: Option<Duration>,
+    /// Bytes that all clients together may have lying here.
+    pub buffered: usize,
 }
 
 impl From<&Listen> for Limits {
@@ -52,6 +54,7 @@ impl From<&Listen> for Limits {
             max_connections: listen.max_connections,
             per_address: listen.max_connections_per_address,
             idle: listen.idle_timeout,
+            buffered: listen.max_buffered,
         }
     }
 }

@@ -8,6 +8,7 @@ mod client;
 mod clients;
 mod condition;
 mod door;
+mod held;
 mod keeping;
 mod listener;
 pub mod own;

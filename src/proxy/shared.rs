@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::clients::Clients;
 use super::condition::Condition;
 use super::door::Door;
+use super::held::Held;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
 use super::pace::Pace;
@@ -20,7 +21,7 @@ use super::reload::{Reloading, ruled};
 use super::scouting::Scouting;
 use super::telling::{Aside, Telling};
 use super::tls::Certificates;
-use crate::command::{self, CommandId};
+use crate::command;
 use crate::config::{Config, Place, UpstreamMode};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     pub pace: Pace,
     /// Limits of the accepting side.
     pub limits: ArcSwap<Accepting>,
+    /// How much all clients have lying here.
+    pub held: Held,
     /// Changes when other settings have come into force.
     pub reloads: watch::Sender<()>,
     /// Where other settings come from, if there can be any.
@@ -90,7 +93,7 @@ impl Shared {
     /// What the configuration says, and this process' own name. Begins to connect to the server.
     pub(super) fn new(config: &Config, certificates: Arc<Certificates>, draining: watch::Receiver<bool>) -> Self {
         let rules: Vec<Arc<str>> = config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let metrics = Arc::new(Metrics::new(&rules, &commands()));
+        let metrics = Arc::new(Metrics::new(&rules, &command::names()));
         // 16 hex digits: enough that no two proxies of one server share a name.
         let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
         let policies = Policies::new(ruled(config), &config.records.prefix, || Token(Uuid::new_v4()));
@@ -106,6 +109,7 @@ impl Shared {
             condition: ArcSwap::default(),
             pace: Pace::new(config.upstream.reconnect_rate),
             limits: ArcSwap::from_pointee(Accepting::from(&config.listen)),
+            held: Held::default(),
             reloads: watch::Sender::default(),
             reloading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,
@@ -388,11 +392,4 @@ impl Shared {
         }
         self.telling.tell(events);
     }
-}
-
-/// The names of the commands, by their numbers.
-fn commands() -> Vec<&'static str> {
-    (0..command::count())
-        .map(|id| command::name(CommandId(id as u16)))
-        .collect()
 }

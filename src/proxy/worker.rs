@@ -1,7 +1,7 @@
 //! One worker thread: the clients that it serves, their trunks, and what is looked after now and then. Everything of a
 //! client stays on its thread, so nothing here is locked.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -27,8 +27,6 @@ const LOOK: Duration = Duration::from_millis(500);
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// A trunk that no client has at so many of these looks in a row is closed.
 const IDLE_LOOKS: u32 = 20;
-/// Bytes kept on one worker for clients that do not read their answers.
-const KEPT_LIMIT: usize = 1 << 30;
 
 /// What the tasks of one thread have in common.
 pub(super) struct Worker {
@@ -39,7 +37,6 @@ pub(super) struct Worker {
     /// The policies in force, looked at for each wake-up of a client.
     policies: RefCell<Cache<Arc<ArcSwap<Policies>>, Arc<Policies>>>,
     clients: RefCell<HashMap<u64, Weak<ClientCell>>>,
-    kept: Cell<usize>,
 }
 
 /// Serves the clients that come in until nobody hands any in.
@@ -51,7 +48,6 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
         shared,
         pools: Rc::default(),
         clients: RefCell::default(),
-        kept: Cell::new(0),
     });
     let mut look = interval(LOOK);
     let mut idle_look = interval(IDLE_LOOK);
@@ -164,15 +160,5 @@ impl Worker {
                 client.borrow_mut().lose_trunk();
             }
         });
-    }
-
-    /// So many bytes are kept for a client that were `before`.
-    pub(super) fn kept(&self, before: usize, now: usize) {
-        self.kept.set((self.kept.get() + now).saturating_sub(before));
-    }
-
-    /// Whether clients that do not read cost too much.
-    pub(super) fn keeps_too_much(&self) -> bool {
-        self.kept.get() > KEPT_LIMIT
     }
 }

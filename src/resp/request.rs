@@ -18,6 +18,7 @@ mod headers;
 mod line;
 mod verdict;
 
+pub(crate) use super::whole::bulks;
 pub use verdict::{RequestError, Scanned, Streamed};
 
 use verdict::refuse_cross_protocol;
@@ -168,7 +169,7 @@ impl RequestScanner {
     /// finds the same.
     #[inline]
     pub fn usual(&mut self, input: &[u8]) -> bool {
-        if self.stage != Stage::Start || !self.authenticated || self.streaming {
+        if !self.between() {
             return false;
         }
         match whole::request(input, &mut self.spans) {
@@ -186,9 +187,14 @@ impl RequestScanner {
         }
     }
 
-    /// Where the request found by [`usual`](Self::usual) ends.
-    pub fn end(&self) -> usize {
-        self.at
+    /// Whether it stands before a request, of a client that may send some of full size.
+    pub fn between(&self) -> bool {
+        self.stage == Stage::Start && self.authenticated && !self.streaming
+    }
+
+    /// The bytes in front of the second argument of the request found by [`usual`](Self::usual).
+    pub fn head<'a>(&self, input: &'a [u8]) -> Option<&'a [u8]> {
+        input.get(..self.spans.first()?.end + 2)
     }
 
     /// The arguments found by [`scan`](Self::scan) in the same `input`: all of them after [`Scanned::Request`]; those

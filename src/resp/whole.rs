@@ -20,15 +20,33 @@ pub(super) fn request(input: &[u8], spans: &mut Vec<Span>) -> Option<usize> {
         return None;
     }
     for _ in 0..count {
-        let (length, start) = number(input, at, b'$')?;
-        let end = start + length;
-        if input.get(end..end + 2)? != b"\r\n" {
-            return None;
-        }
-        spans.push(Span { start, end });
-        at = end + 2;
+        let span = bulk(input, at)?;
+        spans.push(span);
+        at = span.end + 2;
     }
     Some(at)
+}
+
+/// So many arguments from `at` on: the place of the first, and where the last one's line ends. Without any, both are `at`.
+#[inline]
+pub(crate) fn bulks(input: &[u8], at: usize, count: usize) -> Option<(Span, usize)> {
+    if count == 0 {
+        return Some((Span { start: at, end: at }, at));
+    }
+    let first = bulk(input, at)?;
+    let mut at = first.end + 2;
+    for _ in 1..count {
+        at = bulk(input, at)?.end + 2;
+    }
+    Some((first, at))
+}
+
+/// The place of the argument whose line begins at `at`.
+#[inline(always)]
+fn bulk(input: &[u8], at: usize) -> Option<Span> {
+    let (length, start) = number(input, at, b'$')?;
+    let end = start + length;
+    (input.get(end..end + 2)? == b"\r\n").then_some(Span { start, end })
 }
 
 /// The length of the reply at the start of `input`: a simple string, a number, a bulk or a RESP2 null.

@@ -83,12 +83,17 @@ impl Queue {
         self.specials > 0
     }
 
-    /// Adds a plain request: nothing of it has to be counted.
-    pub(super) fn push_plain(&mut self, command: CommandId, now: Time) {
-        self.due += 1;
+    /// Adds so many plain requests of one command: nothing of them has to be counted.
+    pub(super) fn push_plain(&mut self, command: CommandId, count: usize, now: Time) {
+        // No more than the limit above are ever due.
+        let more = count as u32;
+        self.due += count;
         match self.entries.back_mut() {
-            Some(youngest) if youngest.takes(command, now) && youngest.count < u32::MAX => youngest.count += 1,
-            _ => self.entries.push_back(Pending::plain(command, now)),
+            Some(youngest) if youngest.takes(command, now) => youngest.count += more,
+            _ => self.entries.push_back(Pending {
+                count: more,
+                ..Pending::plain(command, now)
+            }),
         }
     }
 

@@ -150,6 +150,11 @@ impl Session {
         self.to_downstream.len() + self.answers.len() + self.kept.len()
     }
 
+    /// Bytes of the client, and for it, that lie here: what it sent and is not passed on, and what it has not read.
+    pub fn held(&self) -> usize {
+        self.requests.len() + self.to_upstream.len() + self.held_for_client()
+    }
+
     /// What a new connection has to be told so that the server sees this client there. An error to any of it means that
     /// the client is not who it was any more.
     pub fn handshake(&self) -> Handshake {

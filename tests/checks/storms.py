@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..")]
 from harness.checking import Check     # noqa: E402
 from harness.processes import DEFAULT_RULES, Proxy, Server     # noqa: E402
-from harness.resp import Error, WireError, encode      # noqa: E402
+from harness.resp import Error, WireError, encode, metric_sum      # noqa: E402
 
 LIMIT = 30.0            # seconds until something must be so
 IDLE = 1.0              # seconds after which an idle client is closed here
@@ -102,6 +102,35 @@ def idle_clients(check, options, server, folder):
         check("the blocked one is answered", blocked.reply(), [b"storms:none", b"x"])
         check("the monitor sees it", any(b"RPUSH" in monitor.line() for _ in range(1000)), True)
         busy.ask("DEL", "lock:idle", "lockward:{lock:idle}")
+
+
+def full_buffers(check, options, server, folder):
+    """Clients that begin large commands on locks and do not end them: together they may have so much here, and no more."""
+    with Set(options.proxy, server, folder, 'max_buffered = "16MB"\n', mode=options.mode) as proxy, proxy.connect() as other:
+        def closed():
+            return metric_sum(proxy.metrics(), 'lockward_connections_refused_total{reason="buffers"}')
+        begun = b"*3\r\n$3\r\nSET\r\n$8\r\nlock:big\r\n$%d\r\n" % (4 << 20)
+        clients = [proxy.connect(limit=LIMIT) for _ in range(5)]
+        for client in clients[:3]:
+            client.send(begun + b"x" * (4 << 20))
+        check("what is below the limit stays", [client.is_closed(0.2) for client in clients[:3]], [False] * 3)
+        check("and nobody was closed", closed(), 0.0)
+        for client in clients[3:]:
+            try:
+                client.send(begun + b"x" * (4 << 20))
+            except OSError:
+                pass    # closed in the middle of it
+        check.until("who makes it more is closed", closed, 2.0)
+        check("another is served", other.ask("PING"), "PONG")
+        clients[0].send(b"\r\n")
+        check("and so are those who were there", clients[0].reply(), "OK")
+        for client in clients:
+            client.close()
+        # What they had is not counted any more.
+        with proxy.connect(limit=LIMIT) as again:
+            again.send(begun.replace(b"%d" % (4 << 20), b"%d" % (12 << 20)) + b"x" * (12 << 20) + b"\r\n")
+            check("there is room again", again.reply(), "OK")
+        other.ask("DEL", "lock:big", "lockward:{lock:big}")
 
 
 def no_descriptors(check, options, server, folder):
@@ -235,7 +264,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lockward-storms-") as folder:
         try:
             with Server(options.server, folder) as server:
-                for part in (one_address, idle_clients, no_descriptors, server_restarts):
+                for part in (one_address, idle_clients, full_buffers, no_descriptors, server_restarts):
                     part(check, options, server, folder)
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)

@@ -5,7 +5,7 @@ pipelines both ways, half-closed connections, locks, and clients that go on whil
     tests/checks/tls.py --proxy PATH --server PATH
 
 The server must be built with TLS (Debian's is). Certificates are made here by the openssl command, clients are Python's
-ssl and redis-cli, if that is there.
+ssl, redis-py and ioredis (the lock programs of tests/clients), and redis-cli, if that is there.
 """
 import argparse
 import os
@@ -20,13 +20,17 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..")]
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "clients")]
+from harness.installing import Broken                               # noqa: E402
 from harness.papers import Papers                                   # noqa: E402
 from harness.processes import Proxy, Server, free_port              # noqa: E402
 from harness.resp import Connection, WireError, encode, metric_sum  # noqa: E402
+from run import commands, steps_of, unexpected                        # noqa: E402
 
 VALUE = os.urandom(1 << 20)
 RULES = '[[locks]]\nname = "jobs"\npattern = "lock:*"\nowner = "connection"\n'
+LIBRARIES = ("redis_py_lock.py", "ioredis_lock.js")
+LIBRARY_RULES = '[[locks]]\nname = "clients"\npattern = ["lock:*", "lock-signal:*"]\nowner = "address"\n'
 LIMIT = 10
 
 
@@ -69,12 +73,12 @@ class Scene:
         self.stranger = self.others.sign("stranger")
         self.server = TlsServer(options.server, folder, self.papers)
 
-    def proxy(self, mode, ca=None, shows=True):
+    def proxy(self, mode, ca=None, shows=True, rules=RULES):
         """lockward with TLS on both sides, everything about it in one [listen] and one [upstream]."""
         config = '[upstream]\nurl = "rediss://127.0.0.1:%d"\nmode = "%s"\ntls = { ca = "%s"%s }\n' % (
             self.server.tls_port, mode, ca or self.papers.ca,
             ', cert = "%s", key = "%s"' % self.client if shows else "")
-        return TlsProxy(self.options.proxy, self.server, config + RULES, self.folder, dict(
+        return TlsProxy(self.options.proxy, self.server, config + rules, self.folder, dict(
             LOCKWARD_LISTEN__TLS__CERT=self.front[0], LOCKWARD_LISTEN__TLS__KEY=self.front[1],
             LOCKWARD_LISTEN__TLS__CLIENT_CA=self.papers.ca, LOCKWARD_LISTEN__HANDSHAKE_TIMEOUT="500ms"))
 
@@ -264,6 +268,15 @@ def renewed(scene, proxy):
     yield "nothing was lost", [fault for client in clients for fault in client.faults], []
 
 
+def libraries(scene):
+    """The lock programs of two client libraries, whose steps say what they have to come to."""
+    papers = " ".join((scene.papers.ca, *scene.client))
+    with scene.proxy("dedicated", rules=LIBRARY_RULES) as proxy:
+        for program, (command, environment) in commands(LIBRARIES).items():
+            steps = steps_of(program, command, dict(environment, LOCKWARD_TEST_TLS=papers), proxy.port)
+            yield program, (len(steps) > 20, list(unexpected("over TLS", steps))[:3]), (True, [])
+
+
 def system_roots(scene):
     """Without upstream.tls.ca: by the file in SSL_CERT_FILE."""
     for roots, wanted in ((scene.papers.ca, (0, True)), ("/nowhere/roots.pem", (1, False))):
@@ -299,6 +312,7 @@ def look(scene):
                 yield from refusals(scene, proxy)
                 yield from renewed(scene, proxy)
     yield from misfits(scene)
+    yield from libraries(scene)
     yield from system_roots(scene)
 
 
@@ -318,7 +332,7 @@ def main():
                     else:
                         failed += 1
                         print("FAIL  tls: %s: expected %.300r, got %.300r" % (what, wanted, got))
-        except (WireError, OSError, RuntimeError) as error:
+        except (Broken, WireError, OSError, RuntimeError) as error:
             failed += 1
             print("FAIL  tls: %s" % (error or type(error).__name__))
     print("%d passed, %d failed" % (passed, failed))

@@ -2,7 +2,7 @@
 'use strict';
 
 const Redis = require('ioredis');
-const { step, pause, port } = require('./steps');
+const { step, pause, port, tls } = require('./steps');
 
 const COMPARE_AND_DELETE =
   "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
@@ -96,8 +96,8 @@ async function subscriber(redis) {
 }
 
 async function main() {
-  const redis = new Redis({ port, retryStrategy: () => 50 });
-  const other = new Redis({ port, retryStrategy: () => 50 });
+  const redis = new Redis({ port, ...tls, retryStrategy: () => 50 });
+  const other = new Redis({ port, ...tls, retryStrategy: () => 50 });
   redis.on('error', () => {});
   for (const part of [bare, byToken, pipelines, reconnect, subscriber]) await part(redis, other);
   await step('QUIT', () => redis.quit(), 'OK');

@@ -5,11 +5,17 @@ import time
 
 import redis
 import redis.asyncio
-from steps import Steps, port
+from steps import Steps, port, tls
 
 step = Steps()
-client = redis.Redis(port=port(), protocol=2)
-other = redis.Redis(port=port(), protocol=3)
+client = redis.Redis(port=port(), protocol=2, **tls())
+other = redis.Redis(port=port(), protocol=3, **tls())
+
+
+def pool_options():
+    """A pool is told the class of its connections instead."""
+    options = tls()
+    return dict(options, connection_class=redis.SSLConnection) if options.pop("ssl", False) else options
 
 
 def basics():
@@ -111,7 +117,7 @@ def threads():
 
 def bare_in_a_pool():
     """Eight threads, one pool, the bare idiom: SET NX EX and DEL, on whatever connection the pool gives."""
-    pool = redis.BlockingConnectionPool(port=port(), max_connections=4, timeout=20)
+    pool = redis.BlockingConnectionPool(**pool_options(), port=port(), max_connections=4, timeout=20)
     pooled = redis.Redis(connection_pool=pool)
     seen = {"inside": 0, "most": 0, "rounds": 0}
 
@@ -166,7 +172,7 @@ def transactions():
 
 
 async def asynchronous():
-    async with redis.asyncio.Redis(port=port()) as loop_client:
+    async with redis.asyncio.Redis(port=port(), **tls()) as loop_client:
         lock = loop_client.lock("lock:async", timeout=0.3)
         rival = loop_client.lock("lock:async", timeout=30)
         await step.awaited("asyncio acquire", lock.acquire, True)

@@ -76,13 +76,17 @@ def outcome(step):
     return "%s %s" % (step["error"], step["message"]) if "error" in step else json.dumps(step.get("result"))
 
 
+def unexpected(where, steps):
+    """The steps that did not come to what they say, a line each."""
+    for step in steps:
+        if "expected" in step and step["expected"] != step.get("error", step.get("result")):
+            yield "%s: %s: expected %s, got %s" % (where, step["step"], json.dumps(step["expected"]), outcome(step))
+
+
 def faults(direct, proxied):
     """What is wrong, a line each: a value that is not the expected one, or two runs that differ."""
-    for where, steps in (("directly", direct), ("through lockward", proxied)):
-        for step in steps:
-            if "expected" in step and step["expected"] != step.get("error", step.get("result")):
-                yield "%s: %s: expected %s, got %s" % (
-                    where, step["step"], json.dumps(step["expected"]), outcome(step))
+    yield from unexpected("directly", direct)
+    yield from unexpected("through lockward", proxied)
     for one, two in zip(direct, proxied):
         if one != two:
             yield "%s: directly %s, through lockward %s" % (one["step"], outcome(one), outcome(two))

@@ -3,6 +3,7 @@
 A step may name the value it must have; run.py checks that too, so that two equal failures do not pass as agreement.
 """
 import json
+import os
 import sys
 
 
@@ -40,3 +41,9 @@ def plain(value):
 
 def port():
     return int(sys.argv[1])
+
+
+def tls():
+    """What redis-py has to be told where tests/checks/tls.py names the files of certificates; else nothing."""
+    files = os.environ.get("LOCKWARD_TEST_TLS", "").split()
+    return dict(zip(("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"), files), ssl=True) if files else {}

@@ -74,7 +74,7 @@ fn warnings_are_of_the_rules_that_hold_there() {
 fn check_shows_each_way_in_and_its_rules() {
     let text = describe(&good(TWO, &[]), &[]);
     let places = "\
-listen    0.0.0.0:6380, with a PROXY header from 10.0.0.0/8 192.0.2.7, at most 10000 connections, keepalive 1m
+listen    0.0.0.0:6380, with a PROXY header from 10.0.0.0/8 192.0.2.7, at most 10000 connections, 1GB in buffers, keepalive 1m
 listener  side: unix socket /run/lockward/side.sock, mode 0770, group redis, the general rules
 listener  old: 127.0.0.1:6381, its own rules
 upstream  ";

@@ -78,6 +78,7 @@ fn the_documented_file_the_empty_file_and_no_file_are_the_defaults() {
     assert_eq!(listen.tcp_keepalive, Some(Duration::from_secs(60)));
     assert_eq!(listen.max_connections, 10_000);
     assert_eq!((listen.max_connections_per_address, listen.idle_timeout), (None, None));
+    assert_eq!(listen.max_buffered, 1 << 30);
     assert_eq!(upstream.reconnect_rate, 1000);
     assert_eq!(upstream.server.place, place("127.0.0.1", 6379));
     assert_eq!(
@@ -156,6 +157,7 @@ fn everything_can_be_set() {
         listen.max_connections = 5
         listen.max_connections_per_address = 3
         listen.idle_timeout = "1h"
+        listen.max_buffered = "64mb"
         upstream = { url = "redis://app:pw@[::1]:7000/2", mode = "dedicated", connect_timeout = "250ms", reconnect_rate = 0 }
         admin = { address = "0.0.0.0:1", hosts = ["locks.example.org", "l"], token = "marked-secret-admin-token" }
         log = { level = "debug", format = "json" }
@@ -189,6 +191,7 @@ fn everything_can_be_set() {
     assert_eq!(config.upstream.server.database, 2);
     assert_eq!(config.listen.max_connections_per_address, Some(3));
     assert_eq!(config.listen.idle_timeout, Some(Duration::from_secs(3600)));
+    assert_eq!(config.listen.max_buffered, 64 << 20);
     assert_eq!(config.upstream.connect_timeout, Duration::from_millis(250));
     assert_eq!(config.upstream.reconnect_rate, 0);
     assert_eq!(
@@ -292,7 +295,7 @@ fn check_shows_what_the_file_came_to_and_no_secret() {
     let loaded = load(text).expect("good");
     let shown = describe(&loaded.config, &loaded.warnings);
     let expected = "\
-listen    127.0.0.1:6380, at most 10000 connections, keepalive 1m
+listen    127.0.0.1:6380, at most 10000 connections, 1GB in buffers, keepalive 1m
 upstream  redis://h:1, as user app, with a password, dedicated, connect timeout 2s, reconnects at 1000 a second
 admin     http://127.0.0.1:9180, with a token
 log       info, text

@@ -34,6 +34,7 @@ fn nearly() -> impl Strategy<Value = String> {
         "max_connections",
         "max_connections_per_address",
         "idle_timeout",
+        "max_buffered",
         "reconnect_rate",
         "url",
         "mode",

@@ -11,6 +11,7 @@ mod own_command;
 mod plain;
 mod replication;
 mod rig;
+mod runs;
 mod scouting;
 mod sharing;
 mod shield;

@@ -35,7 +35,7 @@ impl Sight {
     /// at their number.
     pub fn of(idiom: Idiom, args: Args<'_>) -> Option<Sight> {
         match idiom {
-            Idiom::Set if args.len() <= 3 => None,
+            _ if !Sight::possible(idiom, args.len()) => None,
             Idiom::Set => idiom::condition(args).map(|condition| match condition {
                 idiom::SetCondition::Absent { ttl } => Sight::Acquire { ttl },
                 idiom::SetCondition::Compared => Sight::Script,
@@ -43,7 +43,23 @@ impl Sight {
             Idiom::SetNx => Some(Sight::Acquire { ttl: false }),
             Idiom::Del | Idiom::GetDel => Some(Sight::Release),
             Idiom::Expire | Idiom::PExpire | Idiom::ExpireAt | Idiom::PExpireAt => Some(Sight::Extend),
-            Idiom::DelEx | Idiom::DelIfEq => Some(Sight::Script),
+            _ => Some(Sight::Script),
+        }
+    }
+
+    /// Whether there are arguments, so many with the name, with which [`of`](Self::of) sees something.
+    pub fn possible(idiom: Idiom, argc: usize) -> bool {
+        match idiom {
+            Idiom::Set => argc > 3,
+            Idiom::SetNx
+            | Idiom::Del
+            | Idiom::GetDel
+            | Idiom::Expire
+            | Idiom::PExpire
+            | Idiom::ExpireAt
+            | Idiom::PExpireAt
+            | Idiom::DelEx
+            | Idiom::DelIfEq => true,
             Idiom::SetEx
             | Idiom::GetSet
             | Idiom::MSet
@@ -56,7 +72,7 @@ impl Sight {
             | Idiom::Migrate
             | Idiom::Copy
             | Idiom::Restore
-            | Idiom::Store => None,
+            | Idiom::Store => false,
         }
     }
 }

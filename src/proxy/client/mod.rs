@@ -21,6 +21,7 @@ use tokio::time::{Sleep, sleep};
 pub(super) use carry::{Moved, flush, with_scratch};
 
 use super::door::Guest;
+use super::held::Held;
 use super::stream::Stream;
 use super::trunk::Trunk;
 use super::upstream::{Own, connect};
@@ -28,7 +29,7 @@ use super::worker::Worker;
 use crate::event::{ConnectionId, Time};
 use crate::lock::keeper::Closing;
 use crate::resp::{encode, texts};
-use crate::session::{Line, Next, Session};
+use crate::session::{HOLD_LIMIT, Line, Next, Session};
 
 /// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -68,8 +69,8 @@ pub(super) struct Client {
     active: Time,
     /// It is on the list of those whose answers wait to be written.
     answered: bool,
-    /// Bytes of it that the worker counts as kept for slow readers.
-    kept: usize,
+    /// Bytes of it that count as lying here.
+    held: usize,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
     timer: Timer,
 }
@@ -130,7 +131,7 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
             reading: false,
             active: worker.shared.now(),
             answered: false,
-            kept: 0,
+            held: 0,
             timer: None,
         })
     });
@@ -162,15 +163,15 @@ impl Client {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
         }
+        // Where nothing was there to read, nothing comes before the task's next turn, and the task is woken then.
+        let (mut client_silent, mut server_silent) = (false, false);
         // Most often it was woken by the client. If it is too much, it is kept like the rest of a request.
         if self.reading {
-            let _ = self.read_downstream(cx);
+            client_silent = self.read_downstream(cx).is_pending();
         }
         loop {
             self.write();
-            if self.kept > 0 {
-                self.keep_for_slow_readers(self.session.held_for_client());
-            }
+            self.mind_held();
             let (read_downstream, read_upstream) = match self.session.next() {
                 Next::Wait {
                     read_downstream,
@@ -183,8 +184,9 @@ impl Client {
                 return Poll::Ready(Step::Want(line));
             }
             // Both may be ready; a try costs little and saves a turn.
-            let from_client = self.listen(read_downstream, cx);
-            let from_server = read_upstream && self.read_upstream(cx).is_ready();
+            let from_client = self.listen(read_downstream, &mut client_silent, cx);
+            let from_server = read_upstream && !server_silent && self.read_upstream(cx).is_ready();
+            server_silent |= read_upstream && !from_server;
             if !from_client && !from_server && !self.made_room(cx) && !self.moment_is_over(cx) {
                 return Poll::Pending;
             }
@@ -203,14 +205,15 @@ impl Client {
         self.session.wants().or_else(may_share)
     }
 
-    fn listen(&mut self, read: bool, cx: &mut Context<'_>) -> bool {
+    fn listen(&mut self, read: bool, silent: &mut bool, cx: &mut Context<'_>) -> bool {
         let full = match &self.upstream {
             Upstream::Shared(trunk) => !trunk.has_room(cx.waker()),
             Upstream::Own(_) | Upstream::None => false,
         };
         self.reading = read && !full;
         if self.reading {
-            return self.read_downstream(cx).is_ready();
+            *silent = *silent || self.read_downstream(cx).is_pending();
+            return !*silent;
         }
         !read && self.session.is_blocked() && self.hung_up(cx)
     }
@@ -267,7 +270,7 @@ impl Client {
     fn over(&mut self, connection: &ConnectionId) {
         self.upstream = Upstream::None;
         self.downstream = None;
-        self.keep_for_slow_readers(0);
+        self.worker.shared.held.change(mem::take(&mut self.held), 0);
         let closing = if self.session.was_ended_by_client() {
             Closing::ByClient
         } else {
@@ -320,9 +323,21 @@ impl Client {
         matches!(self.upstream, Upstream::Own(_))
     }
 
-    fn keep_for_slow_readers(&mut self, bytes: usize) {
-        self.worker.kept(self.kept, bytes);
-        self.kept = bytes;
+    /// Tells how much it has lying here, and closes it if that has become too much.
+    fn mind_held(&mut self) {
+        let held = Held::counted(self.session.held());
+        let before = mem::replace(&mut self.held, held);
+        if held == before {
+            return;
+        }
+        let shared = &self.worker.shared;
+        let all = shared.held.change(before, held);
+        // On a shared connection the answers of others stand behind its own.
+        let holds_up = !self.has_own() && self.session.held_for_client() > HOLD_LIMIT;
+        if held > before && (holds_up || all > shared.limits.load().buffered) {
+            shared.door.held_too_much(shared, self.session.connection(), held);
+            self.session.downstream_lost();
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::proxy::pools::{Find, Pools};
 use crate::proxy::trunk::Trunk;
 use crate::proxy::upstream::{Entered, Own, Refused, enter};
 use crate::resp::{encode, texts};
-use crate::session::{HOLD_LIMIT, Handshake, Line, Next, Pool};
+use crate::session::{Handshake, Line, Next, Pool};
 
 /// Gets the client the connection that it needs, or tells it why there is none.
 pub(super) async fn get(client: &Rc<ClientCell>, line: Line) {
@@ -128,7 +128,6 @@ impl Client {
 
     fn take_own(&mut self, own: Own) {
         self.upstream = Upstream::Own(own);
-        self.keep_for_slow_readers(0);
         self.go_on(Line::Own);
     }
 
@@ -196,25 +195,13 @@ impl Client {
             return;
         }
         self.write();
-        self.mind_slow_reader();
+        self.mind_held();
         let Next::Wait { read_downstream, .. } = self.session.next() else {
             return self.wake();
         };
         let waits = !self.session.to_downstream.is_empty() || (read_downstream && !self.reading);
         if waits || self.session.wants().is_some() {
             self.wake();
-        }
-    }
-
-    /// What a client does not read is kept, up to a limit for each and for all of a worker.
-    fn mind_slow_reader(&mut self) {
-        let unread = self.session.held_for_client();
-        if unread != self.kept {
-            self.keep_for_slow_readers(unread);
-            if unread > HOLD_LIMIT || (unread > 0 && self.worker.keeps_too_much()) {
-                tracing::warn!(connection = %self.session.connection(), bytes = unread, "closing a client that does not read its answers");
-                self.session.downstream_lost();
-            }
         }
     }
 
