@@ -5,12 +5,12 @@ mod real_server;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lockward::config::{HostPort, Place, Secret, Server};
+use lockward::config::{HostPort, Place, Secret, Server, Target};
 use lockward::event::Token;
 use lockward::lock::chore::{Chore, Done, Task};
 use lockward::lock::features::Features;
 use lockward::lock::script::Script;
-use lockward::proxy::own::{Handle, OwnError, Settings, State, spawn};
+use lockward::proxy::own::{self, Handle, OwnError, Settings, State};
 use real_server::{RealServer, redis, valkey};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -32,12 +32,19 @@ fn target(server: &RealServer) -> Server {
         port: server.port(),
     };
     Server {
-        place: Place::Tcp(address),
+        target: Place::Tcp(address).into(),
         tls: false,
         user: None,
         password: None,
         database: 0,
     }
+}
+
+fn spawn(server: Server, settings: Settings) -> Handle {
+    let Target::Place(place) = server.target.clone() else {
+        panic!("no place: {}", server.target);
+    };
+    own::spawn(server, place.into(), settings)
 }
 
 fn logging_in(server: &RealServer, user: &str, password: &str) -> Server {
@@ -303,7 +310,7 @@ async fn a_full_queue_is_an_error_and_every_call_ends() {
 async fn a_unix_socket_serves_as_well_and_long_replies_arrive_whole() {
     let server = RealServer::start(&redis());
     let by_socket = Server {
-        place: Place::Unix(server.socket()),
+        target: Place::Unix(server.socket()).into(),
         tls: false,
         ..target(&server)
     };

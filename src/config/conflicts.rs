@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::Config;
-use super::address::{HostPort, Place};
+use super::address::{HostPort, Place, Target};
 use super::duration;
 use super::fault::{Fault, Origin};
 use super::reader::Origins;
@@ -62,10 +62,11 @@ fn addresses(settings: &Settings, faults: &mut Vec<Fault>) {
         );
     }
     if settings.upstream.has("tls") && !upstream.server.tls {
-        let text = "is of use only where upstream.url begins with rediss://".to_owned();
+        let text = "is of use only where upstream.url begins with rediss:// or rediss-sentinel://".to_owned();
         faults.push(settings.upstream.fault("tls", text));
     }
-    if listen.place == upstream.server.place {
+    sentinels(settings, faults);
+    if upstream.server.target == Target::Place(listen.place.clone()) {
         let text = "is the place where lockward itself listens (listen)".to_owned();
         faults.push(settings.upstream.fault("url", text));
     }
@@ -75,6 +76,29 @@ fn addresses(settings: &Settings, faults: &mut Vec<Fault>) {
             "address",
             "is listen.address as well; each needs its own port".to_owned(),
         ));
+    }
+}
+
+/// Keys for sentinels where none are asked.
+fn sentinels(settings: &Settings, faults: &mut Vec<Fault>) {
+    let upstream = &settings.config.upstream;
+    let (named, given) = (
+        matches!(upstream.server.target, Target::Sentinels(_)),
+        &settings.upstream,
+    );
+    for key in ["sentinel_user", "sentinel_password"] {
+        if given.has(key) && !named {
+            let text = "is of use only where upstream.url begins with redis-sentinel:// or rediss-sentinel://";
+            faults.push(given.fault(key, text.to_owned()));
+        }
+    }
+    if given.has("sentinel_tls") && !(named && upstream.server.tls) {
+        let text = "is of use only where upstream.url begins with rediss-sentinel://";
+        faults.push(given.fault("sentinel_tls", text.to_owned()));
+    }
+    if given.has("sentinel_user") && named && upstream.sentinel.user.is_some() && upstream.sentinel.password.is_none() {
+        let text = "is of no use without sentinel_password: nobody logs in then";
+        faults.push(given.fault("sentinel_user", text.to_owned()));
     }
 }
 

@@ -20,6 +20,7 @@ mod keys;
 mod reader;
 mod rules;
 mod sections;
+mod sentinel;
 mod tls;
 mod tree;
 
@@ -28,12 +29,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use address::{HostPort, Place, Server};
+pub use address::{HostPort, Place, Server, Target};
 pub use changes::Changes;
 pub use check::describe;
 pub(crate) use duration::parse as parse_duration;
 pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
+pub use sentinel::{SentinelAccess, Sentinels};
 pub use tls::{KeyPair, ListenTls, UpstreamTls};
 
 use crate::lock::rule::Rule;
@@ -87,6 +89,8 @@ pub struct Listen {
 pub struct Upstream {
     /// The server, and as whom lockward's own connection comes to it.
     pub server: Server,
+    /// How lockward comes to the sentinels, where the URL names some.
+    pub sentinel: SentinelAccess,
     /// What TLS to the server goes by, where the URL asks for it.
     pub tls: UpstreamTls,
     /// Whether each client has a connection of its own.

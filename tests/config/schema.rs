@@ -35,6 +35,7 @@ fn taken(head: &str, key: &str, value: &Value) -> bool {
     let beside = match (head, key) {
         ("[[locks]]", "pattern") => "name = \"n\"\n",
         ("[[locks]]", _) => "pattern = \"lock:*\"\n",
+        ("[upstream]", "sentinel_tls") => "url = \"rediss-sentinel://a/m\"\n",
         _ => "",
     };
     parse(&format!("{head}\n{beside}{key} = {value}\n")).is_ok()
