@@ -12,6 +12,8 @@ use lockward::lock::features::Features;
 use lockward::lock::script::Script;
 use lockward::proxy::own::{self, Handle, OwnError, Settings, State};
 use real_server::{RealServer, redis, valkey};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -304,6 +306,30 @@ async fn a_full_queue_is_an_error_and_every_call_ends() {
     let full = timeout(Duration::from_secs(5), all).await.expect("a call hangs");
     assert!(full > 0);
     server.signal("-CONT");
+}
+
+#[tokio::test]
+async fn an_answer_nested_without_end_costs_the_connection_and_nothing_else() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = HostPort {
+        host: "127.0.0.1".to_owned(),
+        port: listener.local_addr().expect("an address").port(),
+    };
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            // It may be gone before it has read everything.
+            let _ = stream.write_all(&b"*1\r\n".repeat(200_000)).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    });
+    let server = RealServer::start(&redis());
+    let nested = Server {
+        target: Place::Tcp(address).into(),
+        ..target(&server)
+    };
+    let handle = spawn(nested, settings());
+    until(&handle, |state| state.error.is_some()).await;
+    assert!(!handle.state().borrow().up);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::finding::{Finding, quoted};
+use super::rights;
 use crate::config::{Config, HostPort, Place, Sentinels};
 use crate::proxy::sentinel::{Answer, Role, Said, Way, ask, role};
 use crate::proxy::tls::Certificates;
@@ -32,13 +33,26 @@ pub(super) async fn master(
     let upstream = &config.upstream;
     let found = match role(&upstream.server, &place, certificates, upstream.connect_timeout).await {
         Role::Master => return (Some(place), findings),
-        // What a refusal means is told where the server itself is looked at.
-        Role::Untold(_) => return (Some(place), findings),
+        Role::Untold(text) => {
+            findings.extend(untold(config, &text));
+            return (Some(place), findings);
+        }
         Role::Other(role) => format!("{place} is a {}, and no master", quoted(&role)),
         Role::Unreachable(text) => format!("the master at {place} does not answer: {}", quoted(&text)),
     };
     findings.push(Finding::error("sentinels", found).means("lockward waits until they name a master that is one"));
     (None, findings)
+}
+
+/// The server does not tell its role. Any refusal but this is told where the server itself is looked at.
+fn untold(config: &Config, text: &str) -> Option<Finding> {
+    let user = config.upstream.server.user.as_deref().unwrap_or("default");
+    let found = format!("the server does not tell its role: {}", quoted(text));
+    text.starts_with("NOPERM").then(|| {
+        Finding::warning("sentinels", found)
+            .means("the sentinels are taken at their word, be it a master or not")
+            .paste(format!("ACL SETUSER {} +role", rights::word(user.as_bytes())))
+    })
 }
 
 /// The newest word of the master, and what all answers mean.
