@@ -10,7 +10,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload listeners storms conditions soak screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload listeners storms conditions sentinel soak screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,10 @@ storms: build ## limits on clients, no descriptor left, 2,000 clients that come 
 conditions: build ## a server that is restarted empty, loads, is a replica, is full
 	tests/checks/conditions.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/conditions.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
+sentinel: build ## real sentinels: a failover that was asked for, a master that was killed, sentinels that are away or lie behind
+	tests/checks/sentinel.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/sentinel.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
 
 soak: build ## half an hour of mixed traffic on 5,000 connections: memory and descriptors stay flat (MINUTES=N, MODE=shared)
 	tests/checks/soak.py --verbose --minutes $(MINUTES) --mode $(MODE) --proxy $(RELEASE) --server $(REDIS)

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         host: Ipv4Addr::LOCALHOST.to_string(),
         port: 0,
     };
-    config.upstream.server.place = Place::Unix(server.socket().to_owned());
+    config.upstream.server.target = Place::Unix(server.socket().to_owned()).into();
     config.listen.entrance.place = Place::Tcp(anywhere.clone());
     config.admin.address = anywhere;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

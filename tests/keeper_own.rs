@@ -5,13 +5,15 @@ mod real_server;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lockward::config::{HostPort, Place, Secret, Server};
+use lockward::config::{HostPort, Place, Secret, Server, Target};
 use lockward::event::Token;
 use lockward::lock::chore::{Chore, Done, Task};
 use lockward::lock::features::Features;
 use lockward::lock::script::Script;
-use lockward::proxy::own::{Handle, OwnError, Settings, State, spawn};
+use lockward::proxy::own::{self, Handle, OwnError, Settings, State};
 use real_server::{RealServer, redis, valkey};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -32,12 +34,19 @@ fn target(server: &RealServer) -> Server {
         port: server.port(),
     };
     Server {
-        place: Place::Tcp(address),
+        target: Place::Tcp(address).into(),
         tls: false,
         user: None,
         password: None,
         database: 0,
     }
+}
+
+fn spawn(server: Server, settings: Settings) -> Handle {
+    let Target::Place(place) = server.target.clone() else {
+        panic!("no place: {}", server.target);
+    };
+    own::spawn(server, place.into(), settings)
 }
 
 fn logging_in(server: &RealServer, user: &str, password: &str) -> Server {
@@ -300,10 +309,34 @@ async fn a_full_queue_is_an_error_and_every_call_ends() {
 }
 
 #[tokio::test]
+async fn an_answer_nested_without_end_costs_the_connection_and_nothing_else() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = HostPort {
+        host: "127.0.0.1".to_owned(),
+        port: listener.local_addr().expect("an address").port(),
+    };
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            // It may be gone before it has read everything.
+            let _ = stream.write_all(&b"*1\r\n".repeat(200_000)).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    });
+    let server = RealServer::start(&redis());
+    let nested = Server {
+        target: Place::Tcp(address).into(),
+        ..target(&server)
+    };
+    let handle = spawn(nested, settings());
+    until(&handle, |state| state.error.is_some()).await;
+    assert!(!handle.state().borrow().up);
+}
+
+#[tokio::test]
 async fn a_unix_socket_serves_as_well_and_long_replies_arrive_whole() {
     let server = RealServer::start(&redis());
     let by_socket = Server {
-        place: Place::Unix(server.socket()),
+        target: Place::Unix(server.socket()).into(),
         tls: false,
         ..target(&server)
     };

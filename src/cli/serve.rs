@@ -54,7 +54,7 @@ fn failed(text: &str) -> ExitCode {
 
 fn start_server(config: &mut Config) -> Result<EmbeddedServer, ExitCode> {
     let server = EmbeddedServer::start(None).map_err(|error| failed(&error.to_string()))?;
-    config.upstream.server.place = Place::Unix(server.socket().to_owned());
+    config.upstream.server.target = Place::Unix(server.socket().to_owned()).into();
     config.upstream.server.user = None;
     config.upstream.server.password = None;
     Ok(server)
@@ -105,7 +105,7 @@ async fn serve_until_stopped(
     tracing::info!(
         %clients,
         admin = %config.admin.address,
-        server = %config.upstream.server.place,
+        server = %config.upstream.server.target,
         "lockward {} listens",
         env!("CARGO_PKG_VERSION")
     );

@@ -29,7 +29,7 @@ fn play() -> Result<ExitCode, String> {
         host: Ipv4Addr::LOCALHOST.to_string(),
         port: 0,
     };
-    config.upstream.server.place = Place::Unix(server.socket().to_owned());
+    config.upstream.server.target = Place::Unix(server.socket().to_owned()).into();
     config.listen.entrance.place = Place::Tcp(anywhere.clone());
     config.admin.address = anywhere;
     let runtime = runtime().map_err(|_| "no runtime".to_owned())?;

@@ -1,6 +1,6 @@
 //! Where to listen and where the server is: `host:port`, `[::1]:port`, `redis://…`, `rediss://…`,
-//! `redis+unix:///…`. Resolves no
-//! names. Errors never repeat an URL, since a password may stand in it.
+//! `redis+unix:///…`, `redis-sentinel://…`. Resolves no names. Errors never repeat an URL, since a password may stand
+//! in it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,9 +8,12 @@ use std::path::PathBuf;
 
 use super::Secret;
 use super::fault::shown;
+use super::sentinel::{self, Sentinels};
 
 /// The longest path of a unix socket, in bytes (Linux; 108 with the zero behind it).
 const LONGEST_SOCKET_PATH: usize = 107;
+/// The longest host name, in bytes (RFC 1035).
+pub(super) const LONGEST_HOST: usize = 253;
 const DEFAULT_PORT: u16 = 6379;
 
 /// A host, by name or address, and a port.
@@ -23,6 +26,20 @@ pub struct HostPort {
 }
 
 impl HostPort {
+    /// What another program calls a host and a port to connect to; `None` if that is none.
+    pub fn told(host: &[u8], port: &[u8]) -> Option<HostPort> {
+        let host = std::str::from_utf8(host).ok()?;
+        let port = std::str::from_utf8(port).ok().filter(|port| !port.starts_with('+'))?;
+        // With colons it is an IPv6 address or nothing.
+        let good = !host.is_empty() && host.len() <= LONGEST_HOST && is_host(host);
+        if !good || (host.contains(':') && host.parse::<IpAddr>().is_err()) {
+            return None;
+        }
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        let host = host.to_owned();
+        Some(HostPort { host, port })
+    }
+
     /// Whether only this machine can get there.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
@@ -59,11 +76,35 @@ impl fmt::Display for Place {
     }
 }
 
+/// Where the server is, or who knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// It stays at this place.
+    Place(Place),
+    /// These say where the master is.
+    Sentinels(Sentinels),
+}
+
+impl From<Place> for Target {
+    fn from(place: Place) -> Target {
+        Target::Place(place)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Place(place) => place.fmt(f),
+            Target::Sentinels(sentinels) => sentinels.fmt(f),
+        }
+    }
+}
+
 /// The server and as whom lockward's own connection comes to it. Clients come as themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Where it is.
-    pub place: Place,
+    pub target: Target,
     /// Whether TLS is spoken there.
     pub tls: bool,
     /// The ACL user; `None`: the default user.
@@ -101,8 +142,9 @@ pub(super) fn socket_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads `redis://[user[:password]@]host[:port][/database]`, the same with `rediss://` for TLS, or
-/// `redis+unix://[user[:password]@]/path`.
+/// Reads `redis://[user[:password]@]host[:port][/database]`, the same with `rediss://` for TLS,
+/// `redis+unix://[user[:password]@]/path`, or `redis-sentinel://[user[:password]@]host[:port],…/name`, the same with
+/// `rediss-sentinel://` for TLS.
 ///
 /// # Errors
 ///
@@ -111,16 +153,7 @@ pub(super) fn server(text: &str) -> Result<Server, String> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err("must be a URL, like redis://127.0.0.1:6379".to_owned());
     };
-    let (unix, tls) = match scheme {
-        "redis" => (false, false),
-        "rediss" => (false, true),
-        "redis+unix" => (true, false),
-        scheme if scheme.contains("sentinel") || scheme.contains("cluster") => {
-            return Err("Sentinel and Cluster are not in this version yet; name one server by redis://".to_owned());
-        }
-        "unix" | "redis-socket" => return Err("for a unix socket write redis+unix:///path".to_owned()),
-        _ => return Err("must begin with redis://, rediss:// or redis+unix://".to_owned()),
-    };
+    let (kind, tls) = kind(scheme)?;
     if rest.contains(['?', '#']) {
         return Err("takes no options behind ? or #; in a user or password write %3F, %23".to_owned());
     }
@@ -135,19 +168,46 @@ pub(super) fn server(text: &str) -> Result<Server, String> {
         }
         None => (String::new(), String::new(), authority),
     };
-    let (place, database) = if unix {
-        (unix_place(host, path)?, 0)
-    } else {
-        (tcp_place(host)?, database(path)?)
+    let (target, database) = match kind {
+        Kind::Unix => (unix_place(host, path)?.into(), 0),
+        Kind::Tcp => (tcp_place(host)?.into(), database(path)?),
+        Kind::Sentinels => (Target::Sentinels(sentinel::sentinels(host, path)?), 0),
     };
     let (user, password) = (some(user), some(password).map(Secret::new));
     Ok(Server {
-        place,
+        target,
         tls,
         user,
         password,
         database,
     })
+}
+
+/// What stands behind the scheme of a URL.
+enum Kind {
+    Tcp,
+    Unix,
+    Sentinels,
+}
+
+/// Also whether TLS is spoken.
+fn kind(scheme: &str) -> Result<(Kind, bool), String> {
+    let hint = match scheme {
+        "redis" => return Ok((Kind::Tcp, false)),
+        "rediss" => return Ok((Kind::Tcp, true)),
+        "redis+unix" => return Ok((Kind::Unix, false)),
+        "redis-sentinel" => return Ok((Kind::Sentinels, false)),
+        "rediss-sentinel" => return Ok((Kind::Sentinels, true)),
+        scheme if scheme.to_ascii_lowercase().contains("sentinel") => {
+            "for sentinels write redis-sentinel://host:26379,host:26379/master-name, or rediss-sentinel:// for TLS"
+        }
+        scheme if scheme.contains("cluster") => {
+            "Cluster is not in this version yet; name one server by redis://, or sentinels by redis-sentinel://"
+        }
+        "unix" | "redis-socket" => "for a unix socket write redis+unix:///path",
+        _ => "must begin with redis://, rediss://, redis+unix:// or redis-sentinel://",
+    };
+    Err(hint.to_owned())
 }
 
 fn unix_place(host: &str, path: &str) -> Result<Place, String> {
@@ -158,10 +218,15 @@ fn unix_place(host: &str, path: &str) -> Result<Place, String> {
 }
 
 fn tcp_place(host: &str) -> Result<Place, String> {
-    let (host, port) = split(host)?;
-    match port.unwrap_or(DEFAULT_PORT) {
+    to_connect_to(host, DEFAULT_PORT).map(Place::Tcp)
+}
+
+/// Reads `host[:port]`.
+pub(super) fn to_connect_to(text: &str, default_port: u16) -> Result<HostPort, String> {
+    let (host, port) = split(text)?;
+    match port.unwrap_or(default_port) {
         0 => Err("port 0 is no port to connect to".to_owned()),
-        port => Ok(Place::Tcp(HostPort { host, port })),
+        port => Ok(HostPort { host, port }),
     }
 }
 
@@ -202,10 +267,7 @@ fn split(text: &str) -> Result<(String, Option<u16>), String> {
     if host.is_empty() {
         return Err("the host is missing; 0.0.0.0 stands for all interfaces".to_owned());
     }
-    if !host
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
-    {
+    if !is_host(host) {
         return Err("the host has characters that no host has (in a user or password, write them as %XX)".to_owned());
     }
     let port = match port {
@@ -218,8 +280,14 @@ fn split(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((host.to_owned(), port))
 }
 
+/// Whether all characters can stand in the name or address of a host.
+fn is_host(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
+}
+
 /// Undoes percent escapes.
-fn unescape(text: &str) -> Result<String, String> {
+pub(super) fn unescape(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut pieces = text.split('%');
     bytes.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());

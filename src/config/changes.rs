@@ -65,6 +65,18 @@ impl Config {
             ("listen.workers", self.listen.workers != new.listen.workers),
             ("upstream.url", self.upstream.server != new.upstream.server),
             (
+                "upstream.sentinel_user",
+                self.upstream.sentinel.user != new.upstream.sentinel.user,
+            ),
+            (
+                "upstream.sentinel_password",
+                self.upstream.sentinel.password != new.upstream.sentinel.password,
+            ),
+            (
+                "upstream.sentinel_tls",
+                self.upstream.sentinel.tls != new.upstream.sentinel.tls,
+            ),
+            (
                 "upstream.tls",
                 self.upstream.server != new.upstream.server && self.upstream.tls != new.upstream.tls,
             ),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::rules::{MODES, OWNER_PARTS};
-use super::{Config, Entrance, Format, Group, Listen, Place, Server, Upstream, duration, size};
+use super::{Config, Entrance, Format, Group, Listen, Place, SentinelAccess, Server, Target, Upstream, duration, size};
 use crate::lock::rule::{DeniedWrite, OwnerPart, Rule, Unmanaged};
 
 /// All settings, the rules in their order, and the warnings. Ends with a line end.
@@ -70,8 +70,9 @@ pub fn describe(config: &Config, warnings: &[String]) -> String {
     line(
         "upstream",
         format!(
-            "{}{}, {}, connect timeout {timeout}{pace}",
+            "{}{}{}, {}, connect timeout {timeout}{pace}",
             server(&upstream.server),
+            sentinels(upstream),
             server_tls(upstream),
             upstream.mode.word()
         ),
@@ -172,12 +173,32 @@ fn server(server: &Server) -> String {
         (Some(user), Some(_)) => format!("as user {}, with a password", user.escape_debug()),
         (Some(user), None) => format!("as user {}, without a password", user.escape_debug()),
     };
-    let place = match &server.place {
-        Place::Tcp(address) if server.tls => format!("rediss://{address}"),
-        Place::Tcp(address) => format!("redis://{address}"),
-        unix @ Place::Unix(_) => unix.to_string(),
+    let place = match &server.target {
+        Target::Place(Place::Tcp(address)) if server.tls => format!("rediss://{address}"),
+        Target::Place(Place::Tcp(address)) => format!("redis://{address}"),
+        unix @ Target::Place(Place::Unix(_)) => unix.to_string(),
+        sentinels @ Target::Sentinels(_) if server.tls => format!("{sentinels}, TLS"),
+        sentinels @ Target::Sentinels(_) => sentinels.to_string(),
     };
     format!("{place}, {user}")
+}
+
+fn sentinels(upstream: &Upstream) -> String {
+    let Target::Sentinels(_) = upstream.server.target else {
+        return String::new();
+    };
+    let SentinelAccess { user, password, tls } = &upstream.sentinel;
+    let login = match (user, password) {
+        (_, None) => "without a password".to_owned(),
+        (None, Some(_)) => "with a password".to_owned(),
+        (Some(user), Some(_)) => format!("as user {}, with a password", user.escape_debug()),
+    };
+    let tls = match (upstream.server.tls, tls) {
+        (false, _) => "",
+        (true, true) => ", by TLS",
+        (true, false) => ", without TLS",
+    };
+    format!(", sentinels {login}{tls}")
 }
 
 /// The word for a value, from the list that the file is read by.

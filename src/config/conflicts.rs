@@ -6,7 +6,7 @@ mod places;
 use std::collections::HashMap;
 
 use super::Config;
-use super::address::HostPort;
+use super::address::{HostPort, Target};
 use super::duration;
 use super::fault::{Fault, Origin};
 use super::reader::Origins;
@@ -43,9 +43,10 @@ impl Settings {
 pub(super) fn find(settings: &Settings, faults: &mut Vec<Fault>, warnings: &mut Vec<String>) {
     places::find(settings, faults);
     if settings.upstream.has("tls") && !settings.config.upstream.server.tls {
-        let text = "is of use only where upstream.url begins with rediss://".to_owned();
+        let text = "is of use only where upstream.url begins with rediss:// or rediss-sentinel://".to_owned();
         faults.push(settings.upstream.fault("tls", text));
     }
+    sentinels(settings, faults);
     names(&settings.rules, faults);
     let config = &settings.config;
     let mut lists = vec![&config.listen.entrance.rules];
@@ -64,6 +65,29 @@ pub(super) fn find(settings: &Settings, faults: &mut Vec<Fault>, warnings: &mut 
         times(sited, faults);
     }
     warn(config, warnings);
+}
+
+/// Keys for sentinels where none are asked.
+fn sentinels(settings: &Settings, faults: &mut Vec<Fault>) {
+    let upstream = &settings.config.upstream;
+    let (named, given) = (
+        matches!(upstream.server.target, Target::Sentinels(_)),
+        &settings.upstream,
+    );
+    for key in ["sentinel_user", "sentinel_password"] {
+        if given.has(key) && !named {
+            let text = "is of use only where upstream.url begins with redis-sentinel:// or rediss-sentinel://";
+            faults.push(given.fault(key, text.to_owned()));
+        }
+    }
+    if given.has("sentinel_tls") && !(named && upstream.server.tls) {
+        let text = "is of use only where upstream.url begins with rediss-sentinel://";
+        faults.push(given.fault("sentinel_tls", text.to_owned()));
+    }
+    if given.has("sentinel_user") && named && upstream.sentinel.user.is_some() && upstream.sentinel.password.is_none() {
+        let text = "is of no use without sentinel_password: nobody logs in then";
+        faults.push(given.fault("sentinel_user", text.to_owned()));
+    }
 }
 
 /// Rules are known by their names, whichever listener they hold at.

@@ -28,7 +28,16 @@ pub(super) const LISTENERS: &[&str] = &[
     "locks",
 ];
 pub(super) const LISTEN_TLS: &[&str] = &["cert", "key", "client_ca"];
-pub(super) const UPSTREAM: &[&str] = &["url", "tls", "mode", "connect_timeout", "reconnect_rate"];
+pub(super) const UPSTREAM: &[&str] = &[
+    "url",
+    "sentinel_user",
+    "sentinel_password",
+    "sentinel_tls",
+    "tls",
+    "mode",
+    "connect_timeout",
+    "reconnect_rate",
+];
 pub(super) const UPSTREAM_TLS: &[&str] = &["ca", "cert", "key", "server_name"];
 pub(super) const ADMIN: &[&str] = &["address", "hosts", "token"];
 pub(super) const LOG: &[&str] = &["level", "format"];

@@ -22,6 +22,7 @@ mod listeners;
 mod reader;
 mod rules;
 mod sections;
+mod sentinel;
 mod size;
 mod tls;
 mod tree;
@@ -32,13 +33,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use address::{HostPort, Place, Server};
+pub use address::{HostPort, Place, Server, Target};
 pub use changes::Changes;
 pub use check::describe;
 pub(crate) use duration::parse as parse_duration;
 pub use entrance::{Entrance, Group, SocketRights};
 pub use environment::variables;
 pub use fault::{ConfigErrors, Fault, Origin};
+pub use sentinel::{SentinelAccess, Sentinels};
 pub use tls::{KeyPair, ListenTls, UpstreamTls};
 pub use trusted::Trusted;
 
@@ -96,6 +98,8 @@ pub struct Listen {
 pub struct Upstream {
     /// The server, and as whom lockward's own connection comes to it.
     pub server: Server,
+    /// How lockward comes to the sentinels, where the URL names some.
+    pub sentinel: SentinelAccess,
     /// What TLS to the server goes by, where the URL asks for it.
     pub tls: UpstreamTls,
     /// Whether each client has a connection of its own.

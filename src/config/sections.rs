@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use super::address::{HostPort, Place, Server};
+use super::address::{HostPort, LONGEST_HOST, Place, Server};
 use super::conflicts::{Settings, SitedRule};
 use super::duration;
 use super::entrance;
@@ -14,14 +14,13 @@ use super::keys;
 use super::listeners;
 use super::reader::{Empty, Origins, Reader};
 use super::rules;
+use super::sentinel;
 use super::tls;
 use super::tree::{Node, Table, Value};
 use super::{Admin, Config, Format, Level, Listen, Log, Records, Secret, Upstream, UpstreamMode};
 
 /// The longest record prefix, in bytes: it is stored with every lock.
 const LONGEST_PREFIX: usize = 64;
-/// The longest host name, in bytes (RFC 1035).
-const LONGEST_HOST: usize = 253;
 const MOST_CONNECTIONS: u32 = 1_000_000;
 const MOST_WORKERS: u32 = 256;
 /// Enough that a few clients with full buffers are none too many.
@@ -141,18 +140,20 @@ fn keepalive(reader: &mut Reader<'_>) -> Option<u64> {
 
 fn upstream(reader: &mut Reader<'_>) -> Upstream {
     let server = reader.server("url").unwrap_or_else(|| Server {
-        place: Place::Tcp(loopback(6379)),
+        target: Place::Tcp(loopback(6379)).into(),
         tls: false,
         user: None,
         password: None,
         database: 0,
     });
+    let sentinel = sentinel::access(reader);
     let tls = tls::upstream(reader);
     let modes = [UpstreamMode::Dedicated, UpstreamMode::Shared];
     let mode = reader.choice("mode", &modes.map(|mode| (mode.word(), mode)));
     let timeout = reader.milliseconds("connect_timeout", 1).unwrap_or(2_000);
     Upstream {
         server,
+        sentinel,
         tls,
         mode: mode.unwrap_or(UpstreamMode::Dedicated),
         connect_timeout: Duration::from_millis(timeout),

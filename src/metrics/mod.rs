@@ -174,6 +174,22 @@ impl Metrics {
         self.shell.upstream_changes.increment(1);
     }
 
+    /// Whether a master is known, where sentinels have to say so.
+    pub fn master_known(&self, known: bool) {
+        self.shell.upstream_no_master.set(f64::from(u8::from(!known)));
+    }
+
+    /// The master is another one than before.
+    pub fn upstream_switched(&self) {
+        self.shell.upstream_switches.increment(1);
+    }
+
+    /// How many sentinels name the master, and how many do not.
+    pub fn sentinels(&self, answering: usize, silent: usize) {
+        self.shell.sentinels_answering.set(answering as f64);
+        self.shell.sentinels_silent.set(silent as f64);
+    }
+
     /// The configuration was loaded again, or could not be.
     pub fn config_reload(&self, ok: bool) {
         self.shell.reloads.count(!ok);

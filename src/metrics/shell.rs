@@ -122,6 +122,14 @@ pub(super) struct ShellSeries {
     pub(super) upstream_full: Gauge,
     /// Restarts, and other servers in its place.
     pub(super) upstream_changes: Counter,
+    /// 1 or 0.
+    pub(super) upstream_no_master: Gauge,
+    /// Other masters in its place.
+    pub(super) upstream_switches: Counter,
+    /// Sentinels that name the master.
+    pub(super) sentinels_answering: Gauge,
+    /// The others.
+    pub(super) sentinels_silent: Gauge,
     /// By reason.
     unwelcome: [Counter; Unwelcome::ALL.len()],
     /// Reloads of the configuration.
@@ -168,6 +176,10 @@ impl ShellSeries {
             upstream_replica: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "replica"),
             upstream_full: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "full"),
             upstream_changes: counter!(catalog::UPSTREAM_CHANGES),
+            upstream_no_master: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "no_master"),
+            upstream_switches: counter!(catalog::UPSTREAM_SWITCHES),
+            sentinels_answering: gauge!(catalog::SENTINELS, "state" => "answering"),
+            sentinels_silent: gauge!(catalog::SENTINELS, "state" => "silent"),
             unwelcome: Unwelcome::ALL.map(|reason| counter!(catalog::CONNECTIONS_REFUSED, "reason" => reason.word())),
             reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),

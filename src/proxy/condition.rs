@@ -32,9 +32,12 @@ pub(super) async fn run(shared: Arc<Shared>) {
         sleep(EVERY).await;
         let words = ["INFO", "server", "replication", "memory"];
         let question = words.map(|word| Bytes::from_static(word.as_bytes())).to_vec();
-        if let Ok(answer) = shared.own.command(None, question).await
-            && let Some(found) = read(&answer)
-        {
+        let answer = shared.own.command(None, question).await;
+        let found = answer.as_ref().ok().and_then(|answer| read(answer));
+        if answer.is_err() || found.as_ref().is_some_and(|found| found.replica) {
+            shared.whereabouts.doubt();
+        }
+        if let Some(found) = found {
             shared.metrics.upstream_condition(found.replica, found.full);
             let found = Arc::new(found);
             let before = shared.condition.swap(Arc::clone(&found));

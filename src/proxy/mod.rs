@@ -18,6 +18,7 @@ mod pools;
 pub mod pulse;
 mod reload;
 mod scouting;
+pub(crate) mod sentinel;
 mod shared;
 mod socket;
 mod stream;
@@ -26,6 +27,7 @@ pub mod tls;
 mod trunk;
 mod unix;
 mod upstream;
+pub mod whereabouts;
 mod worker;
 mod workers;
 
@@ -50,6 +52,7 @@ use reload::Reloading;
 pub use reload::{ReloadError, Reloader, Reread};
 use shared::Shared;
 use tls::Certificates;
+use whereabouts::Whereabouts;
 use workers::Workers;
 
 /// How long clients get to come to a command boundary once a drain was asked for.
@@ -238,12 +241,12 @@ impl Proxy {
     }
 }
 
-/// lockward's own connection, as the user of `upstream.url`.
-pub fn own(config: &Config, certificates: Arc<Certificates>) -> Handle {
+/// lockward's own connection to the server at this place, as the user of `upstream.url`.
+pub fn own(config: &Config, certificates: Arc<Certificates>, whereabouts: Whereabouts) -> Handle {
     let mut settings = own::Settings::new(&config.records.prefix);
     settings.connect_timeout = config.upstream.connect_timeout;
     settings.certificates = certificates;
-    own::spawn(config.upstream.server.clone(), settings)
+    own::spawn(config.upstream.server.clone(), whereabouts, settings)
 }
 
 async fn first_contact(shared: &Shared) {
@@ -289,7 +292,8 @@ async fn follow_server(shared: Arc<Shared>) {
             }
             (seen.up, features(&seen))
         };
-        // Those who lost their connections are about to come back. At the start nobody has lost any.
+        // Those who lost their connections are about to come back, also after a switch of the master, which takes
+        // lockward's own as well. At the start nobody has lost any.
         if up != was_up && was_there {
             shared.pace.trouble(shared.now());
         }

@@ -122,6 +122,16 @@ impl Pools {
         self.0.borrow().trunks.values().for_each(|trunk| trunk.look(looks));
     }
 
+    /// The server is another one: trunks to the one before are given up, and nobody waits for it.
+    pub(super) fn change_server(&self, number: u64) {
+        self.connected();
+        self.0
+            .borrow()
+            .trunks
+            .values()
+            .for_each(|trunk| trunk.change_server(number));
+    }
+
     /// Adds a trunk.
     pub(super) fn add(&self, trunk: &Rc<Trunk>) {
         self.0.borrow_mut().trunks.insert(trunk.pool.clone(), Rc::clone(trunk));

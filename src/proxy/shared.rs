@@ -19,10 +19,12 @@ use super::own::Handle;
 use super::pace::Pace;
 use super::reload::{Reloading, ruled};
 use super::scouting::Scouting;
+use super::sentinel;
 use super::telling::{Aside, Telling};
 use super::tls::Certificates;
+use super::whereabouts::Whereabouts;
 use crate::command;
-use crate::config::{Config, Place, UpstreamMode};
+use crate::config::{Config, UpstreamMode};
 use crate::event::{ConnectionId, Event, Owner, Release, ReleaseOutcome, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
 use crate::lock::chronicle::{self, Chronicle};
@@ -49,7 +51,7 @@ pub(super) struct Shared {
     /// Where work goes on that no client waits for; not a worker's, which ends with its clients.
     runtime: tokio::runtime::Handle,
     /// Where the server is.
-    pub upstream: Place,
+    pub whereabouts: Whereabouts,
     /// Whether clients share connections to it where they can.
     pub shares: bool,
     /// How the server was when it was last asked.
@@ -96,15 +98,16 @@ impl Shared {
         let metrics = Arc::new(Metrics::new(&rules, &command::names()));
         // 16 hex digits: enough that no two proxies of one server share a name.
         let instance: String = Uuid::new_v4().simple().to_string().chars().take(16).collect();
+        let whereabouts = sentinel::whereabouts(config, &certificates, &metrics);
         let policies = Policies::new(ruled(config), &config.records.prefix, || Token(Uuid::new_v4()));
         Shared {
             policies: Arc::new(ArcSwap::from_pointee(policies)),
             log: LockLog::new(&rules, Arc::clone(&metrics)),
-            own: super::own(config, Arc::clone(&certificates)),
+            own: super::own(config, Arc::clone(&certificates), whereabouts.clone()),
             door: Door::new(config, certificates, Arc::clone(&metrics)),
             metrics,
             runtime: tokio::runtime::Handle::current(),
-            upstream: config.upstream.server.place.clone(),
+            whereabouts,
             shares: config.upstream.mode == UpstreamMode::Shared,
             condition: ArcSwap::default(),
             pace: Pace::new(config.upstream.reconnect_rate),

@@ -38,7 +38,7 @@ impl Stream {
         let Some(tls) = tls else {
             return Ok(Stream::Plain(socket));
         };
-        timeout_at(deadline, tls.begin(socket)).await.map_err(|_| {
+        timeout_at(deadline, tls.begin(socket, place)).await.map_err(|_| {
             late(format!(
                 "TLS: no answer within {limit:?}; perhaps the server does not speak TLS at this port"
             ))

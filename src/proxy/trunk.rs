@@ -119,6 +119,14 @@ impl Trunk {
         }
     }
 
+    /// Gives the connection up if it leads to another server than that of this number.
+    pub(super) fn change_server(&self, number: u64) {
+        if self.own.borrow().number != number {
+            self.over.set(true);
+            self.wake();
+        }
+    }
+
     /// Whether it is given up, or about to be.
     pub(super) fn is_over(&self) -> bool {
         self.over.get()

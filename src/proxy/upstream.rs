@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::client::{Moved, flush};
 use super::shared::Shared;
 use super::stream::Stream;
+use crate::config::Place;
 use crate::metrics::{Metrics, Side};
 use crate::resp::encode;
 use crate::resp::reply::ReplyScanner;
@@ -32,6 +33,8 @@ const NOAUTH: &[u8] = b"-NOAUTH";
 pub(super) struct Own {
     /// The socket.
     pub stream: Stream,
+    /// The number of the server that it leads to.
+    pub number: u64,
     metrics: Arc<Metrics>,
 }
 
@@ -65,6 +68,24 @@ pub(super) struct Entered {
 /// # Errors
 /// What the system says, or `TimedOut`.
 pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
+    loop {
+        let (place, number) = shared.whereabouts.now().map_err(io::Error::other)?;
+        let own = tokio::select! {
+            // What is ready counts, unless it leads to a server that is the right one no more.
+            biased;
+            () = shared.whereabouts.moved_from(number) => continue,
+            stream = dial(shared, &place) => Own {
+                stream: stream?,
+                number,
+                metrics: Arc::clone(&shared.metrics),
+            },
+        };
+        shared.metrics.opened(Side::Upstream);
+        return Ok(own);
+    }
+}
+
+async fn dial(shared: &Shared, place: &Place) -> io::Result<Stream> {
     let now = shared.now();
     let Some(wait) = shared.pace.place(now, shared.connect_timeout.min(LONGEST_ROW)) else {
         let text = "too many clients come back at once (upstream.reconnect_rate)";
@@ -74,17 +95,13 @@ pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
         sleep(wait).await;
     }
     let tls = shared.door.certificates.outgoing();
-    let stream = Stream::connect(&shared.upstream, tls.as_deref(), shared.connect_timeout)
+    let stream = Stream::connect(place, tls.as_deref(), shared.connect_timeout)
         .await
         .inspect_err(|_| shared.pace.trouble(shared.now()))?;
     if let Err(error) = stream.keep_alive(KEEP_ALIVE) {
         tracing::debug!(%error, "no keep-alive for the server");
     }
-    shared.metrics.opened(Side::Upstream);
-    Ok(Own {
-        stream,
-        metrics: Arc::clone(&shared.metrics),
-    })
+    Ok(stream)
 }
 
 /// Connects and tells the server who the client is, and asks whether it may come in.
@@ -94,7 +111,15 @@ pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
 pub(super) async fn enter(shared: &Shared, mut handshake: Handshake) -> Result<Entered, Refused> {
     let mut own = connect(shared).await?;
     encode::command(&mut handshake.bytes, [b"PING".as_slice()]);
-    let answers = timeout(shared.connect_timeout, converse(&mut own.stream, handshake))
+    let number = own.number;
+    let conversation = async {
+        tokio::select! {
+            biased;
+            () = shared.whereabouts.moved_from(number) => Err(io::Error::other("the sentinels name another master")),
+            answers = converse(&mut own.stream, handshake) => answers,
+        }
+    };
+    let answers = timeout(shared.connect_timeout, conversation)
         .await
         .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")))?;
     let Some((ping, told)) = answers.split_last() else {

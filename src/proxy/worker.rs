@@ -49,6 +49,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
         pools: Rc::default(),
         clients: RefCell::default(),
     });
+    let mut number = worker.shared.whereabouts.number();
     let mut look = interval(LOOK);
     let mut idle_look = interval(IDLE_LOOK);
     let mut leaving = false;
@@ -66,6 +67,10 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
             // Whoever could send has ended only with everything else.
             Ok(()) = reloads.changed() => worker.each_client(|client| client.borrow_mut().adopt()),
             _ = idle_look.tick() => worker.close_idle(),
+            () = worker.shared.whereabouts.moved_from(number) => {
+                number = worker.shared.whereabouts.number();
+                worker.change_server(number);
+            }
         }
     }
 }
@@ -102,6 +107,13 @@ impl Worker {
                 }
             });
         }
+    }
+
+    /// The server is another one: who is on a connection to the one before leaves it.
+    fn change_server(&self, number: u64) {
+        self.shared.pace.trouble(self.shared.now());
+        self.pools.change_server(number);
+        self.each_client(|client| client.borrow_mut().change_server(number));
     }
 
     /// What a server that lets somebody in now has proved.

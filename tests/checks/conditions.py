@@ -10,7 +10,6 @@ import shutil
 import sys
 import tempfile
 import time
-import urllib.error
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..")]
@@ -26,22 +25,6 @@ class Slow(Server):
 
     def command(self):
         return super().command() + ["--key-load-delay", str(DELAY_US), "--loading-process-events-interval-bytes", "1024"]
-
-
-def ready(proxy):
-    try:
-        return proxy.get("/readyz").strip()
-    except urllib.error.HTTPError as error:
-        return error.read().decode().strip()
-
-
-def has(proxy, line):
-    return line in proxy.metrics().splitlines()
-
-
-def said(proxy, text):
-    with open(proxy.log, errors="replace") as log:
-        return text in log.read()
 
 
 def code(answer):
@@ -62,16 +45,16 @@ def restarted(check, options, server, proxy):
     """It comes back empty: the lock is free, and nobody is told otherwise."""
     with proxy.connect() as holder:
         check("acquire", holder.ask("SET", "lock:r", "1", "NX", "EX", "300"), "OK")
-    check.until("the server is known", lambda: said(proxy, "the server is reachable"), True)
+    check.until("the server is known", lambda: proxy.said("the server is reachable"), True)
     time.sleep(1.5)     # it has been asked who it is
     server.kill()
-    check.until("not ready", lambda: ready(proxy) != "ok", True)
-    check("the metric", has(proxy, "lockward_upstream_up 0"), True)
+    check.until("not ready", lambda: proxy.readiness() != "ok", True)
+    check("the metric", proxy.has("lockward_upstream_up 0"), True)
     check.until("clients are told", lambda: asked(proxy, "PING"), "UPSTREAM")
     server.start()
-    check.until("ready again", lambda: ready(proxy), "ok")
-    check.until("the log tells", lambda: said(proxy, "the server was restarted, or is another one"), True)
-    check.until("the metric counts", lambda: has(proxy, "lockward_upstream_changes_total 1"), True)
+    check.until("ready again", proxy.readiness, "ok")
+    check.until("the log tells", lambda: proxy.said("the server was restarted, or is another one"), True)
+    check.until("the metric counts", lambda: proxy.has("lockward_upstream_changes_total 1"), True)
     check.until("somebody else gets the lock", lambda: asked(proxy, "SET", "lock:r", "2", "NX", "EX", "300"), "OK")
     check("and can release it", asked(proxy, "DEL", "lock:r"), "1")
     check.until("nothing is held", lambda: proxy.json("/api/v1/locks")["total"], 0)
@@ -85,12 +68,12 @@ def loading(check, options, folder):
                 direct.ask("SET", "key:%d" % number, "x")
             check("saved", direct.ask("SAVE"), "OK")
         with Proxy(options.proxy, server, DEFAULT_RULES, folder, mode=options.mode) as proxy:
-            check.until("ready", lambda: ready(proxy), "ok")
+            check.until("ready", proxy.readiness, "ok")
             server.kill()
             server.start()
             check.until("clients hear it", lambda: asked(proxy, "SET", "lock:l", "1", "NX"), "LOADING")
-            check.until("not ready: LOADING", lambda: "LOADING" in ready(proxy), True)
-            check.until("ready again", lambda: ready(proxy), "ok")
+            check.until("not ready: LOADING", lambda: "LOADING" in proxy.readiness(), True)
+            check.until("ready again", proxy.readiness, "ok")
             check.until("acquire", lambda: asked(proxy, "SET", "lock:l", "1", "NX"), "OK")
         os.remove(os.path.join(folder, "dump.rdb"))
 
@@ -100,14 +83,14 @@ def replica(check, options, server, proxy, folder):
     with Server(options.server, folder) as master, proxy.connect() as holder, server.connect() as direct:
         check("acquire", holder.ask("SET", "lock:m", "1", "NX", "EX", "300"), "OK")
         direct.ask("REPLICAOF", "127.0.0.1", str(master.port))
-        check.until("not ready", lambda: ready(proxy), "the server is a replica and refuses writes")
-        check("the metric", has(proxy, 'lockward_upstream_condition{condition="replica"} 1'), True)
-        check("the log", said(proxy, "the server is a replica"), True)
+        check.until("not ready", proxy.readiness, "the server is a replica and refuses writes")
+        check("the metric", proxy.has('lockward_upstream_condition{condition="replica"} 1'), True)
+        check("the log", proxy.said("the server is a replica"), True)
         check.until("acquire", lambda: asked(proxy, "SET", "lock:n", "1", "NX"), "READONLY")
         check("reads go on", asked(proxy, "EXISTS", "none") in ("0", "MASTERDOWN"), True)
         direct.ask("REPLICAOF", "NO", "ONE")
-        check.until("ready again", lambda: ready(proxy), "ok")
-        check("the log again", said(proxy, "the server is a master again"), True)
+        check.until("ready again", proxy.readiness, "ok")
+        check("the log again", proxy.said("the server is a master again"), True)
         check.until("acquire again", lambda: asked(proxy, "SET", "lock:n", "1", "NX"), "OK")
         check("release", asked(proxy, "DEL", "lock:n"), "1")
 
@@ -118,15 +101,14 @@ def full(check, server, proxy):
         check("acquire", holder.ask("SET", "lock:f", "1", "NX", "EX", "300"), "OK")
         direct.ask("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1")
         check("no acquire", code(holder.ask("SET", "lock:g", "1", "NX")), "OOM")
-        check.until("the metric", lambda: has(proxy, 'lockward_upstream_condition{condition="full"} 1'), True)
-        check("the log", said(proxy, "the server's memory is full"), True)
-        check("still ready", ready(proxy), "ok")
+        check.until("the metric", lambda: proxy.has('lockward_upstream_condition{condition="full"} 1'), True)
+        check("the log", proxy.said("the server's memory is full"), True)
+        check("still ready", proxy.readiness(), "ok")
         check("extend", holder.ask("EXPIRE", "lock:f", "600"), 1)
         check("release", holder.ask("DEL", "lock:f"), 1)
-        check("errors are counted", has(
-            proxy, 'lockward_lock_acquires_total{outcome="error",rule="lock:*"} 0'), False)
+        check("errors are counted", proxy.has('lockward_lock_acquires_total{outcome="error",rule="lock:*"} 0'), False)
         direct.ask("CONFIG", "SET", "maxmemory", "0")
-        check.until("the metric again", lambda: has(proxy, 'lockward_upstream_condition{condition="full"} 0'), True)
+        check.until("the metric again", lambda: proxy.has('lockward_upstream_condition{condition="full"} 0'), True)
         check("acquire again", holder.ask("SET", "lock:g", "1", "NX"), "OK")
         check("release again", holder.ask("DEL", "lock:g"), 1)
         direct.ask("CONFIG", "SET", "min-replicas-to-write", "1")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """lockward with TLS on both sides, in front of a server that speaks TLS itself: who gets in and who does not, large
-pipelines both ways, half-closed connections, locks, and clients that go on while certificates are given out anew.
+pipelines both ways, half-closed connections, locks, clients that go on while certificates are given out anew, and a
+sentinel that speaks TLS and gives host names.
 
     tests/checks/tls.py --proxy PATH --server PATH
 
@@ -23,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "clients")]
 from harness.installing import Broken                               # noqa: E402
 from harness.papers import Papers                                   # noqa: E402
-from harness.processes import Proxy, Server, free_port              # noqa: E402
+from harness.processes import Process, Proxy, Server, free_port     # noqa: E402
 from harness.resp import Connection, WireError, encode, metric_sum  # noqa: E402
 from run import commands, steps_of, unexpected                        # noqa: E402
 
@@ -63,6 +64,31 @@ class TlsServer(Server):
             "--tls-ca-cert-file", papers.ca, "--tls-auth-clients", "yes"])
 
 
+class TlsSentinel(Process):
+    """A sentinel that speaks TLS at one port and not at another, and calls the master by the name of its host."""
+
+    name = "sentinel"
+
+    def __init__(self, scene):
+        super().__init__(scene.folder)
+        self.program, self.port, self.tls_port = scene.options.server, free_port(), free_port()
+        self.file = os.path.join(scene.folder, "sentinel.conf")
+        certificate, key = scene.papers.sign("sentinel")
+        with open(self.file, "w") as file:
+            file.write("\n".join([
+                "port %d" % self.port, "tls-port %d" % self.tls_port, "bind 127.0.0.1", "dir %s" % scene.folder,
+                "tls-replication yes", "tls-auth-clients yes", "tls-ca-cert-file %s" % scene.papers.ca,
+                "tls-cert-file %s" % certificate, "tls-key-file %s" % key, "sentinel resolve-hostnames yes",
+                "sentinel announce-hostnames yes", "sentinel monitor locks localhost %d 1" % scene.server.tls_port, ""]))
+        self.start()
+
+    def command(self):
+        return [self.program, self.file, "--sentinel"]
+
+    def address(self):
+        return self.port
+
+
 class Scene:
     """A server, and the papers of all."""
 
@@ -73,10 +99,10 @@ class Scene:
         self.stranger = self.others.sign("stranger")
         self.server = TlsServer(options.server, folder, self.papers)
 
-    def proxy(self, mode, ca=None, shows=True, rules=RULES):
+    def proxy(self, mode, ca=None, shows=True, rules=RULES, url=None, more=""):
         """lockward with TLS on both sides, everything about it in one [listen] and one [upstream]."""
-        config = '[upstream]\nurl = "rediss://127.0.0.1:%d"\nmode = "%s"\ntls = { ca = "%s"%s }\n' % (
-            self.server.tls_port, mode, ca or self.papers.ca,
+        config = '[upstream]\nurl = "%s"\nmode = "%s"\n%stls = { ca = "%s"%s }\n' % (
+            url or "rediss://127.0.0.1:%d" % self.server.tls_port, mode, more, ca or self.papers.ca,
             ', cert = "%s", key = "%s"' % self.client if shows else "")
         return TlsProxy(self.options.proxy, self.server, config + rules, self.folder, dict(
             LOCKWARD_LISTEN__TLS__CERT=self.front[0], LOCKWARD_LISTEN__TLS__KEY=self.front[1],
@@ -301,6 +327,24 @@ def misfits(scene):
             yield what + ": check says why", (done.returncode, part in " ".join(done.stdout.split())), (1, True)
 
 
+def sentinels(scene):
+    """TLS to sentinel and master, or to the master only; the name in the master's certificate is that which the sentinel
+    gives."""
+    with TlsSentinel(scene) as sentinel:
+        named = "master=localhost:%d" % scene.server.tls_port
+        for what, port, more, said, wanted in (
+                ("by TLS", sentinel.tls_port, "", named, True),
+                ("TLS at its plain port", sentinel.port, "", "not speak TLS", False),
+                ("only to the master", sentinel.port, "sentinel_tls = false\n", named, True)):
+            url = "rediss-sentinel://localhost:%d/locks" % port
+            with scene.proxy("dedicated", url=url, more=more) as proxy:
+                yield "sentinel, %s: it is said" % what, until(lambda: said in proxy.text(), True), True
+                yield "sentinel, %s: ready" % what, until(lambda: proxy.readiness() == "ok\n", wanted), wanted
+                if wanted:
+                    with scene.connect(proxy) as client:
+                        yield "sentinel, %s: served" % what, client.ask("PING"), "PONG"
+
+
 def look(scene):
     for mode in ("dedicated", "shared"):
         with scene.proxy(mode) as proxy:
@@ -313,6 +357,7 @@ def look(scene):
                 yield from renewed(scene, proxy)
     yield from misfits(scene)
     yield from libraries(scene)
+    yield from sentinels(scene)
     yield from system_roots(scene)
 
 

@@ -58,7 +58,7 @@ lockward.toml:2: listen.adress: unknown key; did you mean "address"?
 lockward.toml:3: listen.max_connections: must be a whole number from 1 to 1000000
 lockward.toml:4: listen.tls.ky: unknown key; did you mean "key"?
 lockward.toml:6: upstrem: unknown key; did you mean "upstream"?
-lockward.toml:10: upstream.url: must begin with redis://, rediss:// or redis+unix://
+lockward.toml:10: upstream.url: must begin with redis://, rediss://, redis+unix:// or redis-sentinel://
 lockward.toml:14: locks[0].patern: unknown key; did you mean "pattern"?
 lockward.toml:15: locks[0].mode: must be "enforce", "observe" or "off", not "enforced"; did you mean "enforce"?
 lockward.toml:17: locks[0].owner: must be "connection", "process", "address", "client-name", "user" or "any", not "clientname"; did you mean "client-name"?
@@ -205,4 +205,49 @@ fn unreadable_files_are_named() {
         loaded.expect("a byte order mark and CRLF are fine").config.log.level,
         Level::Warn
     );
+}
+
+#[test]
+fn keys_for_sentinels_need_sentinels() {
+    let upstream = |rest: &str| format!("[upstream]\n{rest}\n");
+    for (rest, hint) in [
+        (
+            "sentinel_password = \"hunter2\"",
+            "upstream.sentinel_password: is of use only where",
+        ),
+        (
+            "sentinel_user = \"hunter2\"",
+            "upstream.sentinel_user: is of use only where",
+        ),
+        (
+            "url = \"redis-sentinel://a/m\"\nsentinel_tls = false",
+            "upstream.sentinel_tls: is of use only where upstream.url begins with rediss-sentinel://",
+        ),
+        (
+            "url = \"redis-sentinel://a/m\"\nsentinel_user = \"hunter2\"",
+            "upstream.sentinel_user: is of no use without sentinel_password",
+        ),
+        (
+            "url = \"redis-sentinel://a/m\"\ntls = { ca = \"b\" }",
+            "rediss-sentinel://",
+        ),
+    ] {
+        let said = bad(&upstream(rest), &[]);
+        assert!(said.contains(hint) && !said.contains("hunter"), "{rest}: {said}");
+    }
+    let variables = [
+        ("LOCKWARD_UPSTREAM__URL", "rediss-sentinel://u:hunter2@a,b/m"),
+        ("LOCKWARD_UPSTREAM__SENTINEL_USER", "s"),
+        ("LOCKWARD_UPSTREAM__SENTINEL_PASSWORD", "hunter2"),
+        ("LOCKWARD_UPSTREAM__SENTINEL_TLS", "false"),
+    ];
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let loaded = Config::parse("", Path::new("lockward.toml"), variables).expect("it is good");
+    let shown = lockward::config::describe(&loaded.config, &[]);
+    let wanted = "master m of the sentinels a:26379,b:26379, TLS, as user u, with a password, sentinels as user s, with a \
+                  password, without TLS, verified by";
+    assert!(shown.contains(wanted), "{shown}");
+    assert!(!format!("{shown}{:?}", loaded.config).contains("hunter"), "{shown}");
 }

@@ -80,7 +80,7 @@ fn the_documented_file_the_empty_file_and_no_file_are_the_defaults() {
     assert_eq!((listen.max_connections_per_address, listen.idle_timeout), (None, None));
     assert_eq!(listen.max_buffered, 1 << 30);
     assert_eq!(upstream.reconnect_rate, 1000);
-    assert_eq!(upstream.server.place, place("127.0.0.1", 6379));
+    assert_eq!(upstream.server.target, place("127.0.0.1", 6379).into());
     assert_eq!(
         (upstream.server.user, upstream.server.password, upstream.server.database),
         (None, None, 0)
@@ -187,7 +187,7 @@ fn everything_can_be_set() {
     );
     assert_eq!(config.listen.entrance.place, Place::Unix("/run/l.sock".into()));
     assert_eq!((config.listen.tcp_keepalive, config.listen.max_connections), (None, 5));
-    assert_eq!(config.upstream.server.place, place("::1", 7000));
+    assert_eq!(config.upstream.server.target, place("::1", 7000).into());
     assert_eq!(config.upstream.server.database, 2);
     assert_eq!(config.listen.max_connections_per_address, Some(3));
     assert_eq!(config.listen.idle_timeout, Some(Duration::from_secs(3600)));

@@ -39,6 +39,7 @@ fn taken(head: &str, key: &str, value: &Value) -> bool {
         ("[[listeners]]", "name") => "address = \"a:1\"\n",
         ("[[listeners]]", "address" | "unix") => "name = \"n\"\n",
         ("[[listeners]]", _) => "name = \"n\"\naddress = \"a:1\"\n",
+        ("[upstream]", "sentinel_tls") => "url = \"rediss-sentinel://a/m\"\n",
         _ => "",
     };
     parse(&format!("{head}\n{beside}{key} = {value}\n")).is_ok()

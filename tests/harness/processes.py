@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 from . import marks
@@ -210,6 +211,22 @@ class Proxy(Process):
 
     def metrics(self):
         return self.get("/metrics")
+
+    def has(self, line):
+        """Whether this line stands among the metrics."""
+        return line in self.metrics().splitlines()
+
+    def readiness(self):
+        """What /readyz says: "ok", or why not."""
+        try:
+            return self.get("/readyz").strip()
+        except urllib.error.HTTPError as error:
+            return error.read().decode().strip()
+
+    def said(self, text):
+        """Whether this stands in the log."""
+        with open(self.log, errors="replace") as log:
+            return text in log.read()
 
     def json(self, path):
         return json.loads(self.get(path))

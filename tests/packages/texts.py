@@ -18,6 +18,7 @@ GOOD_FILES = [("config.toml",), ("deploy", "debian", "lockward.toml")]
 BAD_FILES = [
     "[listen]\nadress = \"127.0.0.1:1\"\n", "[listen]\naddress = \"nowhere\"\n", "[listen]\nworkers = \"2\"\n",
     "[listen]\naddress = \"a:1\"\nunix = \"/s\"\n", "[listen]\ntls = {}\n", "[upstream]\nurl = \"http://a\"\n",
+    "[upstream]\nurl = \"redis+sentinel://a/m\"\n", "[upstream]\nurl = \"redis-sentinel://a/m?x\"\n",
     "[upstream]\nconnect_timeout = \"2\"\n", "[records]\nprefix = \"a{b\"\n", "[admin]\nhosts = [\"a b\"]\n",
     "[listen]\nproxy_protocol = true\n", "[listen]\nunix_mode = \"0770\"\n",
     "[listen]\nunix = \"/s\"\nunix_mode = \"888\"\n", "[[listeners]]\naddress = \"a:1\"\n",
@@ -46,12 +47,13 @@ def schema_is_a_schema_and_takes_what_the_program_takes(given):
         if faults:
             raise Wrong("%s: %s" % ("/".join(file), "; ".join(faults)))
         given.lockward("check", "--config", given.path(*file))
-    # Those in the README too, each a file of its own or a part of one.
-    blocks = re.findall(r"```toml\n(.*?)```", given.read("README.md"), re.S)
+    # Those in the documents too, each a file of its own or a part of one.
+    documents = given.read("README.md") + given.read("docs", "operations.md")
+    blocks = re.findall(r"```toml\n(.*?)```", documents, re.S)
     for block in blocks:
         faults = [error.message for error in validator.iter_errors(tomllib.loads(block))]
         if faults:
-            raise Wrong("README: %s\n%s" % ("; ".join(faults), block))
+            raise Wrong("a document: %s\n%s" % ("; ".join(faults), block))
     for number, text in enumerate(BAD_FILES):
         if validator.is_valid(tomllib.loads(text)):
             raise Wrong("the schema takes %r" % text)

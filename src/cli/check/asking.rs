@@ -11,8 +11,8 @@ use super::clock;
 use super::finding::{Finding, Level, quoted};
 use super::rights::{self, For, NEEDS, Need, Tried, Verdict};
 use super::search::search;
-use super::{keeping, rules, server};
-use crate::config::Config;
+use super::{keeping, rules, sentinels, server};
+use crate::config::{Config, Place, Target};
 use crate::lock::chore::{Chore, Task};
 use crate::lock::features::Features;
 use crate::lock::record::record_name;
@@ -54,7 +54,7 @@ pub(super) async fn ask(config: &Config, certificates: Arc<Certificates>, users:
     let whole = timeout(LIMIT, asking.all(users)).await;
     let whole = whole.unwrap_or_else(|_| Err(format!("the check was not done within {LIMIT:?}")));
     if let Err(text) = whole {
-        let found = format!("{}: {}", config.upstream.server.place, quoted(&text));
+        let found = format!("{}: {}", config.upstream.server.target, quoted(&text));
         asking.add(Finding::error("connection", found));
     }
     asking.findings
@@ -85,7 +85,9 @@ impl Asking<'_> {
     /// `Err`: the connection was lost or never came about, in words.
     async fn all(&mut self, users: &[String]) -> Result<(), String> {
         let upstream = &self.config.upstream;
-        let mut look = Look::connect(&upstream.server, &self.certificates, upstream.connect_timeout, PATIENCE).await?;
+        let Some(place) = self.place().await else { return Ok(()) };
+        let (tls, limit) = (upstream.server.tls, upstream.connect_timeout);
+        let mut look = Look::connect(&place, tls, &self.certificates, limit, PATIENCE).await?;
         if let Some(text) = look.login(&upstream.server).await? {
             self.add(self.not_let_in(&text));
             return Ok(());
@@ -102,7 +104,7 @@ impl Asking<'_> {
         if works {
             let own = self.user().to_owned();
             self.rights(&mut look, &own, true).await?;
-            self.scripts().await;
+            self.scripts(place).await;
             for user in users {
                 self.rights(&mut look, user, false).await?;
             }
@@ -122,6 +124,18 @@ impl Asking<'_> {
             self.add(Finding::note("not seen", found));
         }
         Ok(())
+    }
+
+    /// Where the server is. `None`: the sentinels name none that is one.
+    async fn place(&mut self) -> Option<Place> {
+        match &self.config.upstream.server.target {
+            Target::Place(place) => Some(place.clone()),
+            Target::Sentinels(named) => {
+                let (place, findings) = sentinels::master(self.config, &self.certificates, named).await;
+                self.findings.extend(findings);
+                place
+            }
+        }
     }
 
     /// The server refused the login, or everybody who has none.
@@ -223,7 +237,7 @@ impl Asking<'_> {
     }
 
     /// Loads the scripts, runs one that only reads, and asks for newer commands: as the proxy does it.
-    async fn scripts(&mut self) {
+    async fn scripts(&mut self, place: Place) {
         if self.failed() {
             self.add(Finding::note(
                 "not seen",
@@ -231,7 +245,7 @@ impl Asking<'_> {
             ));
             return;
         }
-        let own = proxy::own(self.config, Arc::clone(&self.certificates));
+        let own = proxy::own(self.config, Arc::clone(&self.certificates), place.into());
         let mut state = own.state();
         let settled = timeout(PATIENCE, state.wait_for(|state| state.up || state.error.is_some())).await;
         let state = match settled {

@@ -8,6 +8,7 @@ mod keeping;
 mod rights;
 mod rules;
 mod search;
+mod sentinels;
 mod server;
 
 use std::process::ExitCode;
@@ -67,7 +68,7 @@ impl Check {
             }
         };
         if let Some(certificates) = certificates.filter(|_| self.connect) {
-            server = Some(config.upstream.server.place.to_string());
+            server = Some(config.upstream.server.target.to_string());
             findings.extend(runtime()?.block_on(asking::ask(&config, certificates, &self.users)));
         }
         let report = Report::new(server, findings);

@@ -12,12 +12,16 @@ pub(super) fn closed(info: &Facts) -> Option<Finding> {
     if info.says("redis_mode", "sentinel") {
         let watched = match (info.part("master0", "name"), info.part("master0", "address")) {
             (Some(name), Some(address)) => {
-                format!("it watches {} at redis://{}", quoted(name), quoted(address))
+                let name = quoted(name);
+                format!(
+                    "redis-sentinel://HOST:PORT,…/{name}; it watches {name} at redis://{}",
+                    quoted(address)
+                )
             }
-            _ => "redis-cli SENTINEL MASTERS says which it watches".to_owned(),
+            _ => "redis-sentinel://HOST:PORT,…/NAME; redis-cli SENTINEL MASTERS says which names it has".to_owned(),
         };
         let found = "this is a Sentinel, which holds no keys";
-        let means = format!("upstream.url must name the server itself; {watched}");
+        let means = format!("name all sentinels in upstream.url and they are asked for the master: {watched}");
         return Some(Finding::error("server", found).means(means));
     }
     if info.says("loading", "1") {

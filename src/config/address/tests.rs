@@ -38,7 +38,7 @@ fn good_urls() {
         ),
     ] {
         let server = server(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(server.place, place, "{text}");
+        assert_eq!(server.target, place.into(), "{text}");
         assert_eq!(server.user.as_deref(), user, "{text}");
         assert_eq!(server.password.as_ref().map(Secret::reveal), password, "{text}");
         assert_eq!(server.database, database, "{text}");
@@ -56,9 +56,50 @@ fn only_rediss_means_tls() {
         assert_eq!(server(text).expect(text).tls, tls, "{text}");
     }
     assert_eq!(
-        server("rediss://h").expect("a URL").place,
-        server("redis://h").expect("a URL").place
+        server("rediss://h").expect("a URL").target,
+        server("redis://h").expect("a URL").target
     );
+}
+
+#[test]
+fn sentinels_are_named_with_the_master() {
+    for (text, shown, tls, user) in [
+        ("redis-sentinel://a/m", "master m of the sentinels a:26379", false, None),
+        (
+            "rediss-sentinel://u:p%40@a:1,b,[::1]:2,[::2]/my.master-1_x",
+            "master my.master-1_x of the sentinels a:1,b:26379,[::1]:2,[::2]:26379",
+            true,
+            Some("u"),
+        ),
+    ] {
+        let server = server(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(server.target.to_string(), shown);
+        assert_eq!(
+            (server.tls, server.user.as_deref(), server.database),
+            (tls, user, 0),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_another_program_calls_an_address() {
+    for (host, port) in [("10.0.0.1", "6379"), ("::1", "1"), ("redis-0.redis", "65535")] {
+        let told = HostPort::told(host.as_bytes(), port.as_bytes()).expect(host);
+        assert_eq!((told.host.as_str(), told.port.to_string().as_str()), (host, port));
+    }
+    for (host, port) in [
+        ("", "1"),
+        ("h", "0"),
+        ("h", "+1"),
+        ("h", "1x"),
+        ("h", ""),
+        ("a:b", "1"),
+        ("h/", "1"),
+        ("é", "1"),
+    ] {
+        assert_eq!(HostPort::told(host.as_bytes(), port.as_bytes()), None, "{host} {port}");
+    }
 }
 
 #[test]
@@ -67,7 +108,23 @@ fn bad_urls_are_explained_and_not_repeated() {
         ("127.0.0.1:6379", "must be a URL"),
         ("http://hunter2", "must begin with redis://"),
         ("rediss+unix://hunter2", "rediss://"),
-        ("redis-sentinel://hunter2", "not in this version yet"),
+        ("redis-sentinel://hunter2", "names no master"),
+        ("redis-sentinel://hunter2/", "names no master"),
+        ("redis+sentinel://hunter2/m", "redis-sentinel://host:26379"),
+        ("rediss+sentinel://hunter2/m", "rediss-sentinel:// for TLS"),
+        ("sentinel://hunter2/m", "redis-sentinel://host:26379"),
+        ("redis-sentinels://hunter2/m", "redis-sentinel://host:26379"),
+        ("redis-sentinel:///m", "host is missing"),
+        ("redis-sentinel://hunter2,/m", "host is missing"),
+        ("redis-sentinel://hunter2,hunter2/m", "twice"),
+        ("redis-sentinel://hunter2:0/m", "port 0"),
+        ("redis-sentinel://hunter2/m/0", "nothing stands behind it"),
+        ("redis-sentinel://hunter2/m m", "letters, digits"),
+        ("redis-sentinel://hunter2/m?x=1", "no options"),
+        (
+            "redis-sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,hunter2/m",
+            "at most 16",
+        ),
         ("redis+cluster://hunter2", "not in this version yet"),
         ("unix:///hunter2", "redis+unix:///path"),
         ("redis://", "host is missing"),
@@ -136,7 +193,7 @@ fn a_socket_path_has_a_length() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in "(redis://|redis\\+unix://)?[a-z@:/%\\[\\]é0-9]{0,20}") {
+    fn no_text_panics(text in "(redis://|redis\\+unix://|redis-sentinel://)?[a-z@:/%,\\[\\]é0-9]{0,20}") {
         let _ = (server(&text), host_port(&text));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Settings, named};
 use crate::config::Config;
-use crate::config::address::Place;
+use crate::config::address::{Place, Target};
 use crate::config::entrance::Entrance;
 use crate::config::fault::Fault;
 use crate::config::reader::Origins;
@@ -30,7 +30,7 @@ pub(super) fn find(settings: &Settings, faults: &mut Vec<Fault>) {
                 faults.push(origins.fault("name", text));
             }
         }
-        if entrance.place == config.upstream.server.place {
+        if config.upstream.server.target == Target::Place(entrance.place.clone()) {
             faults.push(match settings.upstream.has("url") {
                 true => {
                     let text = format!("is the place where lockward itself listens ({})", origins.path());

@@ -103,7 +103,7 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
             Ok(own) => Upstream::Own(own),
             Err(error) => {
                 let mut line = BytesMut::new();
-                let text = texts::upstream_unreachable(&shared.upstream.to_string(), &error.to_string());
+                let text = texts::upstream_unreachable(&shared.whereabouts.to_string(), &error.to_string());
                 encode::error(&mut line, text.as_bytes());
                 last_words::say(downstream, line).await;
                 return;
@@ -303,6 +303,15 @@ impl Client {
         self.worker.with_policy(self.listener, |policy| session.adopt(policy));
         self.hand_over();
         self.wake();
+    }
+
+    /// The server is another one: connections to the one before are closed.
+    pub(super) fn change_server(&mut self, number: u64) {
+        if matches!(&self.upstream, Upstream::Own(own) if own.number != number) {
+            self.upstream = Upstream::None;
+            self.session.upstream_ended();
+            self.wake();
+        }
     }
 
     /// A drain was asked for.

@@ -146,7 +146,7 @@ impl Client {
 
     /// The server is not there: the client is told so in answer to what it asked, and may ask again.
     fn unreachable(&mut self, error: &str) {
-        let text = texts::upstream_unreachable(&self.worker.shared.upstream.to_string(), error);
+        let text = texts::upstream_unreachable(&self.worker.shared.whereabouts.to_string(), error);
         let mut line = BytesMut::new();
         encode::error(&mut line, text.as_bytes());
         if self.session.wants() != Some(Line::Shared) {

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 
 use super::wire::{Fault, Link, error_text};
-use crate::config::{Secret, Server};
+use crate::config::{Place, Secret, Server};
 use crate::proxy::tls::Certificates;
 use crate::resp::encode;
 
@@ -24,12 +24,13 @@ impl Look {
     ///
     /// What went wrong, in words.
     pub async fn connect(
-        server: &Server,
+        place: &Place,
+        tls: bool,
         certificates: &Certificates,
         connect_limit: Duration,
         limit: Duration,
     ) -> Result<Look, String> {
-        let link = Link::connect(server, certificates, connect_limit).await;
+        let link = Link::connect(place, tls, certificates, connect_limit).await;
         link.map(|link| Look { link, limit }).map_err(|fault| fault.to_string())
     }
 

@@ -8,7 +8,7 @@ pub(crate) mod facts;
 pub mod look;
 mod prepare;
 mod task;
-mod wire;
+pub(super) mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use crate::lock::chore::{Chore, Done, encode_chore, parse_chore};
 use crate::lock::features::Features;
 use crate::lock::script::Script;
 use crate::proxy::tls::Certificates;
+use crate::proxy::whereabouts::Whereabouts;
 use crate::resp::encode;
 
 /// The settings of the own connection.
@@ -112,13 +113,13 @@ pub struct Handle {
     settings: Arc<Settings>,
 }
 
-/// Starts the own connection to this server on the current tokio runtime. It connects by itself, now and whenever it has
-/// to.
-pub fn spawn(server: Server, settings: Settings) -> Handle {
+/// Starts the own connection to the server at this place on the current tokio runtime, as the user of `server`. It connects
+/// by itself, now and whenever it has to.
+pub fn spawn(server: Server, whereabouts: Whereabouts, settings: Settings) -> Handle {
     let settings = Arc::new(settings);
     let (calls, queue) = mpsc::channel(settings.queue.max(1));
     let (publish, state) = watch::channel(State::default());
-    tokio::spawn(task::run(server, settings.clone(), queue, publish));
+    tokio::spawn(task::run(server, whereabouts, settings.clone(), queue, publish));
     Handle { calls, state, settings }
 }
 

@@ -15,27 +15,32 @@ use super::prepare::prepare;
 use super::wire::{Fault, Link, encode_words, error_text};
 use super::{Call, OwnError, Settings, State};
 use crate::config::Server;
+use crate::proxy::whereabouts::Whereabouts;
 
 /// Requests under way on the connection.
 const UNDER_WAY: usize = 256;
 
 pub(super) async fn run(
     server: Server,
+    whereabouts: Whereabouts,
     settings: Arc<Settings>,
     mut queue: mpsc::Receiver<Call>,
     state: watch::Sender<State>,
 ) {
     let mut failures = 0;
     loop {
-        let ready = answering_away(&mut queue, &state, ready(&server, &settings)).await;
+        let ready = answering_away(&mut queue, &state, ready(&server, &whereabouts, &settings)).await;
         let fault = match ready {
             None => return,
             Some(Err(fault)) => fault,
-            Some(Ok((link, found))) => {
+            Some(Ok((link, found, number))) => {
                 failures = 0;
                 state.send_replace(found);
                 let mut served = Served::new(link, server.database, &settings);
-                let fault = served.serve(&mut queue).await;
+                let fault = tokio::select! {
+                    fault = served.serve(&mut queue) => fault,
+                    () = whereabouts.moved_from(number) => Some(Fault::Moved),
+                };
                 let reason = fault
                     .as_ref()
                     .map_or_else(|| "it was stopped".to_owned(), Fault::to_string);
@@ -50,9 +55,21 @@ pub(super) async fn run(
             state.up = false;
             state.error = Some(fault.to_string());
         });
+        if matches!(fault, Fault::Moved) {
+            failures = 0;
+        } else {
+            whereabouts.doubt();
+        }
+        let number = whereabouts.number();
         let until = Instant::now() + pause(&settings, failures);
         failures += 1;
-        if answering_away(&mut queue, &state, sleep_until(until)).await.is_none() {
+        let waiting = async {
+            tokio::select! {
+                () = sleep_until(until) => {}
+                () = whereabouts.moved_from(number) => {}
+            }
+        };
+        if answering_away(&mut queue, &state, waiting).await.is_none() {
             return;
         }
     }
@@ -76,12 +93,22 @@ async fn answering_away<T>(
     }
 }
 
-async fn ready(server: &Server, settings: &Settings) -> Result<(Link, State), Fault> {
-    let mut link = Link::connect(server, &settings.certificates, settings.connect_timeout).await?;
-    let limit = settings.connect_timeout + settings.call_timeout;
-    let prepared = tokio::time::timeout(limit, prepare(&mut link, server, settings)).await;
-    let state = prepared.unwrap_or(Err(Fault::Stalled(limit)))?;
-    Ok((link, state))
+/// A connection that is ready, what is known of the server, and that server's number.
+async fn ready(server: &Server, whereabouts: &Whereabouts, settings: &Settings) -> Result<(Link, State, u64), Fault> {
+    let known = whereabouts.known(settings.connect_timeout).await;
+    let (place, number) = known.map_err(Fault::Nowhere)?;
+    let connecting = async {
+        let limit = settings.connect_timeout;
+        let mut link = Link::connect(&place, server.tls, &settings.certificates, limit).await?;
+        let limit = settings.connect_timeout + settings.call_timeout;
+        let prepared = tokio::time::timeout(limit, prepare(&mut link, server, settings)).await;
+        let state = prepared.unwrap_or(Err(Fault::Stalled(limit)))?;
+        Ok((link, state, number))
+    };
+    tokio::select! {
+        ready = connecting => ready,
+        () = whereabouts.moved_from(number) => Err(Fault::Moved),
+    }
 }
 
 /// Doubles with each failure, and takes a random part off, so that many proxies do not come all at once.

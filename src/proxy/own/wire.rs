@@ -1,26 +1,30 @@
-//! The own connection's bytes: connecting, asking, cutting replies at their ends. Only our own small replies
-//! come this way, so redis-protocol's decoder finds the ends; a client's bytes never do.
+//! The own connection's bytes, and those of a question to a sentinel: connecting, asking, cutting replies at their ends.
+//! Only our own small replies come this way; a client's bytes never do.
 
 use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use redis_protocol::resp2::decode::decode_range;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-use crate::config::{Place, Server};
+use crate::config::Place;
 use crate::proxy::socket::Socket;
 use crate::proxy::stream::Stream;
 use crate::proxy::tls::Certificates;
 use crate::resp::encode;
+use crate::resp::reply::ReplyScanner;
 
-/// A reply longer than this ends the connection.
+/// A reply of the server longer than this ends the connection.
 const LONGEST_REPLY: usize = 16 * 1024 * 1024;
 
 /// Why a connection ended or did not come about.
 #[derive(Debug, Error)]
-pub(super) enum Fault {
+pub(in crate::proxy) enum Fault {
+    #[error("{0}")]
+    Nowhere(String),
+    #[error("the sentinels name another master")]
+    Moved,
     #[error("cannot connect to {0}: {1}")]
     Connect(Place, io::Error),
     #[error("the server closed the connection")]
@@ -29,24 +33,34 @@ pub(super) enum Fault {
     Io(#[from] io::Error),
     #[error("the server did not answer within {0:?}")]
     Stalled(Duration),
-    #[error("the server's answer is no RESP2, or longer than 16 MiB")]
+    #[error("the answer is no RESP, or longer than any can be")]
     NoReply,
     #[error("{command}: {text}")]
     Refused { command: &'static str, text: String },
 }
 
 /// An open connection with what has been read of the next reply.
-pub(super) struct Link {
+pub(in crate::proxy) struct Link {
     pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
     pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
     pub(super) input: BytesMut,
+    replies: ReplyScanner,
+    /// How much of `input` the scanner has seen.
+    scanned: usize,
+    /// The longest reply, in bytes.
+    longest: usize,
 }
 
 impl Link {
-    pub(super) async fn connect(server: &Server, certificates: &Certificates, limit: Duration) -> Result<Link, Fault> {
-        let place = &server.place;
-        let tls = certificates.outgoing();
-        if server.tls && tls.is_none() && matches!(place, Place::Tcp(_)) {
+    /// Connects within `limit`, with TLS if that is wanted.
+    pub(in crate::proxy) async fn connect(
+        place: &Place,
+        wants_tls: bool,
+        certificates: &Certificates,
+        limit: Duration,
+    ) -> Result<Link, Fault> {
+        let tls = certificates.outgoing().filter(|_| wants_tls);
+        if wants_tls && tls.is_none() && matches!(place, Place::Tcp(_)) {
             // Never in the clear where TLS was asked for.
             let error = io::Error::new(io::ErrorKind::InvalidInput, "nothing was read for TLS");
             return Err(Fault::Connect(place.clone(), error));
@@ -73,7 +87,15 @@ impl Link {
             reader,
             writer,
             input: BytesMut::new(),
+            replies: ReplyScanner::new(),
+            scanned: 0,
+            longest: LONGEST_REPLY,
         })
+    }
+
+    /// The same for somebody from whom no longer reply is taken.
+    pub(in crate::proxy) fn taking_at_most(self, longest: usize) -> Link {
+        Link { longest, ..self }
     }
 
     /// Sends a request with `replies` replies and waits for them: while nothing else is under way.
@@ -82,17 +104,13 @@ impl Link {
         self.writer.flush().await?;
         let mut got = Vec::with_capacity(replies.min(64));
         while got.len() < replies {
-            match self.next_reply()? {
-                Some(reply) => got.push(reply),
-                None if self.reader.read_buf(&mut self.input).await? == 0 => return Err(Fault::Closed),
-                None => {}
-            }
+            got.push(self.hear().await?);
         }
         Ok(got)
     }
 
     /// Sends one command and waits for its reply.
-    pub(super) async fn ask_one(&mut self, arguments: &[&str]) -> Result<Bytes, Fault> {
+    pub(in crate::proxy) async fn ask_one(&mut self, arguments: &[&str]) -> Result<Bytes, Fault> {
         let mut request = BytesMut::new();
         encode_words(arguments, &mut request);
         self.ask(&request, 1).await?.pop().ok_or(Fault::Closed)
@@ -100,13 +118,38 @@ impl Link {
 
     /// Cuts the next whole reply off the input, if there is one.
     pub(super) fn next_reply(&mut self) -> Result<Option<Bytes>, Fault> {
-        if self.input.is_empty() {
-            return Ok(None);
+        let rest = self.input.get(self.scanned..).unwrap_or_default();
+        let step = self.replies.scan(rest).map_err(|_| Fault::NoReply)?;
+        let length = self.scanned + step.taken;
+        if step.done && length <= self.longest {
+            self.replies.next();
+            self.scanned = 0;
+            return Ok(Some(self.input.split_to(length).freeze()));
         }
-        match decode_range(&self.input) {
-            Ok(Some((_, length))) if length <= self.input.len() => Ok(Some(self.input.split_to(length).freeze())),
-            Ok(None) if self.input.len() <= LONGEST_REPLY => Ok(None),
-            _ => Err(Fault::NoReply),
+        self.scanned = length;
+        match step.done || self.input.len() > self.longest {
+            true => Err(Fault::NoReply),
+            false => Ok(None),
+        }
+    }
+
+    /// Sends a request whose answers are heard by [`Link::hear`].
+    pub(in crate::proxy) async fn say(&mut self, arguments: &[&str]) -> Result<(), Fault> {
+        let mut request = BytesMut::new();
+        encode_words(arguments, &mut request);
+        self.writer.write_all(&request).await?;
+        Ok(self.writer.flush().await?)
+    }
+
+    /// Waits for what comes next. Nothing is lost when that is given up.
+    pub(in crate::proxy) async fn hear(&mut self) -> Result<Bytes, Fault> {
+        loop {
+            if let Some(reply) = self.next_reply()? {
+                return Ok(reply);
+            }
+            if self.reader.read_buf(&mut self.input).await? == 0 {
+                return Err(Fault::Closed);
+            }
         }
     }
 }
@@ -117,7 +160,7 @@ pub(super) fn encode_words(words: &[&str], out: &mut BytesMut) {
 }
 
 /// The text of an error reply, without the dash and the line end; `None` for any other reply.
-pub(super) fn error_text(reply: &[u8]) -> Option<String> {
+pub(in crate::proxy) fn error_text(reply: &[u8]) -> Option<String> {
     let text = reply.strip_prefix(b"-")?;
     Some(String::from_utf8_lossy(text).trim_end().to_owned())
 }

@@ -22,7 +22,7 @@ pub(super) use tunnel::Tls;
 
 use super::socket::Socket;
 use super::stream::Stream;
-use crate::config::{Config, Entrance, KeyPair, ListenTls, Place, UpstreamTls};
+use crate::config::{Config, Entrance, KeyPair, ListenTls, Place, Target, UpstreamTls};
 use crate::metrics::Unwelcome;
 use files::Named;
 use tunnel::HandshakeError;
@@ -48,7 +48,8 @@ impl fmt::Debug for Certificates {
 /// How connections to the server begin.
 pub(super) struct Outgoing {
     config: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    /// `None`: that of the host that is connected to.
+    name: Option<ServerName<'static>>,
 }
 
 impl Certificates {
@@ -103,9 +104,10 @@ fn read(config: &Config) -> Result<BothSides, CertificateFault> {
     let incoming: Result<_, CertificateFault> = config.entrances().map(one).collect();
     let incoming = incoming?;
     let server = &config.upstream.server;
-    let outgoing = match &server.place {
-        Place::Tcp(address) if server.tls => Some(outgoing(&config.upstream.tls, &address.host)?),
-        Place::Tcp(_) | Place::Unix(_) => None,
+    let outgoing = match &server.target {
+        Target::Place(Place::Tcp(address)) if server.tls => Some(outgoing(&config.upstream.tls, Some(&address.host))?),
+        Target::Sentinels(_) if server.tls => Some(outgoing(&config.upstream.tls, None)?),
+        Target::Place(_) | Target::Sentinels(_) => None,
     };
     Ok((incoming, outgoing))
 }
@@ -144,7 +146,8 @@ fn incoming(tls: &ListenTls, section: &str) -> Result<Arc<ServerConfig>, Certifi
     Ok(Arc::new(config))
 }
 
-fn outgoing(tls: &UpstreamTls, host: &str) -> Result<Outgoing, CertificateFault> {
+/// `host`: the one in the URL, if the server stays there.
+fn outgoing(tls: &UpstreamTls, host: Option<&str>) -> Result<Outgoing, CertificateFault> {
     let roots = match &tls.ca {
         None => files::system_roots()?,
         Some(path) => Named {
@@ -155,10 +158,12 @@ fn outgoing(tls: &UpstreamTls, host: &str) -> Result<Outgoing, CertificateFault>
     };
     let url = Named {
         key: "upstream.url",
-        path: host.as_ref(),
+        path: host.unwrap_or_default().as_ref(),
     };
-    let name = tls.server_name.as_deref().unwrap_or(host).to_owned();
-    let name = ServerName::try_from(name)
+    let name = tls.server_name.as_deref().or(host).map(str::to_owned);
+    let name = name
+        .map(ServerName::try_from)
+        .transpose()
         .map_err(|_| url.fault("is no name that stands in a certificate; set upstream.tls.server_name"))?;
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -200,12 +205,22 @@ fn own_fault(own: &KeyPair, cert: Named<'_>, key: Named<'_>, error: &Error) -> C
 }
 
 impl Outgoing {
-    /// Begins TLS on a connection to the server.
+    fn name_at(&self, place: &Place) -> io::Result<ServerName<'static>> {
+        let named = match (&self.name, place) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Place::Tcp(address)) => ServerName::try_from(address.host.clone()).ok(),
+            (None, Place::Unix(_)) => None,
+        };
+        let text = "TLS: the host has no name that stands in a certificate; set upstream.tls.server_name";
+        named.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+
+    /// Begins TLS on a connection to the server at this place.
     ///
     /// # Errors
     /// What is wrong with the server's TLS or ours, with the key of the configuration to look at.
-    pub(super) async fn begin(&self, socket: Socket) -> io::Result<Stream> {
-        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+    pub(super) async fn begin(&self, socket: Socket, place: &Place) -> io::Result<Stream> {
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name_at(place)?)
             .map_err(|error| explain::broken(&error))?;
         let mut tls = Box::new(Tls::new(socket, Connection::Client(connection)));
         match poll_fn(|cx| tls.poll_handshake(cx)).await {
