@@ -74,6 +74,7 @@ pub(super) const UPSTREAM_CONNECTIONS: &str = "lockward_upstream_connections";
 pub(super) const UPSTREAM_UP: &str = "lockward_upstream_up";
 pub(super) const UPSTREAM_CONDITION: &str = "lockward_upstream_condition";
 pub(super) const UPSTREAM_CHANGES: &str = "lockward_upstream_changes_total";
+pub(super) const PAUSED: &str = "lockward_paused";
 pub(super) const TRANSFERRED: &str = "lockward_transferred_bytes_total";
 pub(super) const BUILD_INFO: &str = "lockward_build_info";
 pub(super) const START_TIME: &str = "lockward_start_time_seconds";
@@ -84,7 +85,7 @@ pub(super) const LOG_EVENTS_DROPPED: &str = "lockward_log_events_dropped_total";
 pub(super) const LOCK_TABLE_DROPPED: &str = "lockward_lock_table_dropped_total";
 
 /// Every metric of the recorder. The figures of the process stand in `process`.
-pub(super) const CATALOG: [Metric; 35] = [
+pub(super) const CATALOG: [Metric; 36] = [
     counter(
         LOCK_ACQUIRES,
         "Acquires of locks by outcome: granted, contended (the lock is held), error (of the server).",
@@ -159,6 +160,7 @@ pub(super) const CATALOG: [Metric; 35] = [
         UPSTREAM_CONDITION,
         "Whether the server is a replica (refuses writes) or full (refuses acquires): 1 or 0.",
     ),
+    gauge(PAUSED, "1 while clients are held back by an operator."),
     counter(
         UPSTREAM_CHANGES,
         "How often the server turned out to be another process than before.",

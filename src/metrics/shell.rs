@@ -122,6 +122,8 @@ pub(super) struct ShellSeries {
     pub(super) upstream_full: Gauge,
     /// Restarts, and other servers in its place.
     pub(super) upstream_changes: Counter,
+    /// 1 or 0.
+    pub(super) paused: Gauge,
     /// By reason.
     unwelcome: [Counter; Unwelcome::ALL.len()],
     /// Reloads of the configuration.
@@ -168,6 +170,7 @@ impl ShellSeries {
             upstream_replica: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "replica"),
             upstream_full: gauge!(catalog::UPSTREAM_CONDITION, "condition" => "full"),
             upstream_changes: counter!(catalog::UPSTREAM_CHANGES),
+            paused: gauge!(catalog::PAUSED),
             unwelcome: Unwelcome::ALL.map(|reason| counter!(catalog::CONNECTIONS_REFUSED, "reason" => reason.word())),
             reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),

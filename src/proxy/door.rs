@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::listener::drain_begins;
 use super::shared::Shared;
@@ -16,6 +16,9 @@ use crate::config::Config;
 use crate::event::ConnectionId;
 use crate::metrics::{Metrics, Unwelcome, UnwelcomeLog};
 use crate::session::Protocol;
+
+/// How long a handshake may still take once a drain was asked for.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// What clients get in by.
 pub(super) struct Door {
@@ -54,11 +57,16 @@ pub(super) async fn welcome(shared: &Shared, socket: Socket) -> Option<Stream> {
     };
     let (from, limit) = (address(&socket), shared.door.handshake_timeout);
     let mut draining = shared.draining.clone();
+    let drained = async {
+        drain_begins(&mut draining).await;
+        // Who is nearly in has a request on its lips.
+        sleep(LAST_MOMENT).await;
+    };
     // Boxed: a client that is in has no room set aside for it.
     let handshake = Box::pin(timeout(limit, tls::accept(socket, config)));
     let outcome = tokio::select! {
         outcome = handshake => outcome,
-        () = drain_begins(&mut draining) => return None,
+        () = drained => return None,
     };
     let refusal = match outcome {
         Ok(Ok(stream)) => return Some(stream),

@@ -1,6 +1,7 @@
 //! Where clients come in: a TCP port or a unix socket. Takes connections and gives each to a worker.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +10,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::shared::Shared;
 use super::socket::{Arrival, Socket};
+use super::upgrade::Upgrading;
 use super::workers::Workers;
 use crate::config::{Listen, Place};
 use crate::metrics::{Limit, Verdict};
@@ -78,6 +80,14 @@ impl Listener {
         }
     }
 
+    /// The socket itself.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        }
+    }
+
     async fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => {
@@ -119,6 +129,12 @@ pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Wo
                     sleep(OUT_OF_FILES).await;
                 }
             },
+        }
+    }
+    if !shared.upgrading.get().is_some_and(Upgrading::has_heir) {
+        // Those who are connected as far as they know would be reset.
+        while let Ok(Ok(stream)) = timeout(Duration::ZERO, listener.accept()).await {
+            take(stream, &shared, &mut workers);
         }
     }
     drop(listener);

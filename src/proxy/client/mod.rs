@@ -3,6 +3,8 @@
 //! nothing about commands or locks.
 
 mod carry;
+mod farewell;
+mod holding;
 mod last_words;
 mod moving;
 
@@ -64,6 +66,10 @@ pub(super) struct Client {
     active: Time,
     /// It is on the list of those whose answers wait to be written.
     answered: bool,
+    /// A drain was asked for.
+    leaving: bool,
+    /// It waits for another connection to the server.
+    moving: bool,
     /// Bytes of it that the worker counts as kept for slow readers.
     kept: usize,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
@@ -89,6 +95,8 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
     let upstream = if worker.shares() {
         Upstream::None
     } else {
+        // The server may be away on purpose.
+        shared.pausing.over().await;
         match connect(shared).await {
             Ok(own) => Upstream::Own(own),
             Err(error) => {
@@ -119,6 +127,8 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
             reading: false,
             active: worker.shared.now(),
             answered: false,
+            leaving: false,
+            moving: false,
             kept: 0,
             timer: None,
         })
@@ -133,7 +143,11 @@ async fn run(client: &Rc<ClientCell>) {
     loop {
         match poll_fn(|cx| client.borrow_mut().poll(cx)).await {
             Step::Abort => return,
-            Step::Want(line) => moving::get(client, line).await,
+            Step::Want(line) => {
+                client.borrow_mut().moving = true;
+                moving::get(client, line).await;
+                client.borrow_mut().moving = false;
+            }
             Step::Close => {
                 let (downstream, rest) = client.borrow_mut().close();
                 let Some(downstream) = downstream else { return };
@@ -156,6 +170,9 @@ impl Client {
             let _ = self.read_downstream(cx);
         }
         loop {
+            if self.leaving && self.says_farewell(cx) {
+                return Poll::Ready(Step::Close);
+            }
             self.write();
             if self.kept > 0 {
                 self.keep_for_slow_readers(self.session.held_for_client());
@@ -183,7 +200,7 @@ impl Client {
     /// The connection that it needs, or can make do with from here on.
     fn wants(&self) -> Option<Line> {
         if !self.worker.shares() {
-            return None;
+            return self.lacks_own().then_some(Line::Own);
         }
         let may_share = || {
             let own = matches!(self.upstream, Upstream::Own(_));
@@ -248,6 +265,8 @@ impl Client {
     }
 
     fn close(&mut self) -> (Option<Stream>, BytesMut) {
+        // Before the last answers are heard.
+        self.hand_over();
         self.upstream = Upstream::None;
         (self.downstream.take(), mem::take(&mut self.session.to_downstream))
     }
@@ -288,12 +307,6 @@ impl Client {
         let session = &mut self.session;
         self.worker.with_policy(|policy| session.adopt(policy));
         self.hand_over();
-        self.wake();
-    }
-
-    /// A drain was asked for.
-    pub(super) fn leave(&mut self) {
-        self.session.leave();
         self.wake();
     }
 
