@@ -357,6 +357,42 @@ def paused(check, proxy, server, crowd):
     crowd.lost("paused")
 
 
+def another_program(check, options, server, folder):
+    """Behind a unix socket, which stays; and a file in the place of the program that is no lockward."""
+    program, path = os.path.join(folder, "program"), os.path.join(folder, "clients.sock")
+    shutil.copy2(options.proxy, program)
+
+    def put(text):
+        """Another file in its place, as packages do it: the old one is still being run."""
+        with open(program + ".new", "w") as file:
+            file.write(text)
+        os.chmod(program + ".new", 0o755)
+        os.rename(program + ".new", program)
+
+    with Upgraded(program, server, RULES, folder, unix=path, mode=options.mode) as proxy:
+        proxy.program = options.proxy       # what the command line is asked with
+        for turn in range(2):
+            before = proxy.pid()
+            with proxy.connect() as client:
+                check("served over %d" % turn, client.ask("PING"), "PONG")
+                code, said = proxy.cli("upgrade")
+                check("upgrade over a unix socket %d" % turn, (code, said.count("\n")), (0, 1))
+                check("another process", proxy.pid() != before, True)
+                check("the client is sent away", client.is_closed(LIMIT), True)
+        check.until("the first has ended", lambda: proxy.child.poll(), 0)
+        with proxy.connect() as client:
+            check("the socket is there", client.ask("PING"), "PONG")
+            put("#!/bin/sh\nexit 3\n")
+            code, said = proxy.cli("upgrade")
+            check("a program that ends", (code, "ended before it served (exit status: 3)" in said), (1, True))
+            os.remove(program)
+            code, said = proxy.cli("upgrade")
+            check("no program", (code, "cannot be started" in said), (1, True))
+            check("the same connection", client.ask("PING"), "PONG")
+        proxy.stop()
+        check.until("the last takes the socket with it", lambda: os.path.exists(path), False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proxy", default="target/release/lockward")
@@ -380,6 +416,7 @@ def main():
                 with server.connect() as direct:
                     counts = [int(direct.ask("GET", "count:%d" % caller.number)) for caller in crowd.callers]
                 check("every answer happened once", counts, [caller.count for caller in crowd.callers])
+                another_program(check, options, server, folder)
                 print("%d requests answered, %d connections ended" % (
                     sum(caller.answered for caller in crowd.callers), crowd.ends()))
         except (WireError, OSError, RuntimeError) as error:
