@@ -23,6 +23,9 @@ use crate::resp::{encode, texts};
 /// How long to wait when the system has no file descriptor left.
 const OUT_OF_FILES: Duration = Duration::from_millis(100);
 
+/// As many clients wait to be taken, at most, as the system keeps for a listener (tokio asks for so many).
+const BACKLOG: usize = 1024;
+
 /// A bound listener.
 pub(super) enum Listener {
     /// On TCP.
@@ -133,8 +136,11 @@ pub(super) async fn run(listener: Listener, shared: Arc<Shared>, mut workers: Wo
     }
     if !shared.upgrading.get().is_some_and(Upgrading::has_heir) {
         // Those who are connected as far as they know would be reset.
-        while let Ok(Ok(stream)) = timeout(Duration::ZERO, listener.accept()).await {
-            take(stream, &shared, &mut workers);
+        for _ in 0..BACKLOG {
+            match timeout(Duration::ZERO, listener.accept()).await {
+                Ok(Ok(stream)) => take(stream, &shared, &mut workers),
+                Ok(Err(_)) | Err(_) => break,
+            }
         }
     }
     drop(listener);

@@ -202,7 +202,12 @@ impl Upgrading {
             clock: shared.now().0,
         };
         let both = [sockets.clients.as_fd(), sockets.admin.as_fd()];
-        handover::send_sockets(line, &opening, both).map_err(UpgradeError::Start)?;
+        if let Err(error) = handover::send_sockets(line, &opening, both) {
+            return Err(match error.kind() {
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => UpgradeError::Ended(started.end()),
+                _ => UpgradeError::Start(error),
+            });
+        }
         match word(line, LIMIT, started)? {
             Word::Ready(ready) => match (&ready.not_ready, backend::ready(shared)) {
                 (Some(reason), Ok(())) => Err(UpgradeError::NotReady(reason.clone())),

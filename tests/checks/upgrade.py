@@ -192,6 +192,9 @@ class Crowd:
         self.check.until("all work, " + when, lambda: all(
             caller.answered > count + 6 for caller, count in zip(self.callers, before)), True)
 
+    def answered(self):
+        return sum(caller.answered for caller in self.callers)
+
     def ends(self):
         return sum(caller.ends for caller in self.callers)
 
@@ -329,7 +332,15 @@ def paused(check, proxy, server, crowd):
     ends = crowd.ends()
     code, said = proxy.cli("pause")
     check("it is safe", (code, "paused for 30 s: 0 under way, 1 blocked" in said), (0, True))
-    before = sum(caller.answered for caller in crowd.callers)
+
+    def all_wait():
+        """What was answered is read before long; then nothing comes."""
+        before = crowd.answered()
+        time.sleep(0.2)
+        return crowd.answered() == before
+
+    check.until("nobody is answered", all_wait, True)
+    answered = crowd.answered()
     try:
         proxy.get("/readyz")
         check("ready", "it says so", "paused")
@@ -338,7 +349,7 @@ def paused(check, proxy, server, crowd):
     check("the metric", "lockward_paused 1\n" in proxy.metrics(), True)
     check("the state", proxy.json("/api/v1/process")["state"], "paused")
     check("who blocks stays", select.select([blocked.sock, listener.sock], [], [], 0.2)[0], [])
-    check("nobody is answered", sum(caller.answered for caller in crowd.callers), before)
+    check("nobody was answered meanwhile", crowd.answered(), answered)
     with server.connect() as direct:
         direct.ask("SAVE")
     server.kill()
@@ -418,7 +429,7 @@ def main():
                 check("every answer happened once", counts, [caller.count for caller in crowd.callers])
                 another_program(check, options, server, folder)
                 print("%d requests answered, %d connections ended" % (
-                    sum(caller.answered for caller in crowd.callers), crowd.ends()))
+                    crowd.answered(), crowd.ends()))
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)
     return check.end()

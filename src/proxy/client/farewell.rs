@@ -9,7 +9,8 @@ use super::Client;
 use crate::event::Time;
 use crate::session::Next;
 
-/// Who has been silent for so long is sent away without waiting for its next request.
+/// Who has been silent for so long is sent away without waiting for its next request. And who has come so lately is not sent
+/// away with its first answer: that is to its login or name, and what it came for follows without another look.
 const SILENT: Duration = Duration::from_millis(500);
 
 impl Client {
@@ -36,7 +37,8 @@ impl Client {
     /// That is not written yet, so that the end can go with it.
     #[cold]
     pub(super) fn says_farewell(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.session.is_asking() {
+        let settled_in = u128::from(self.worker.shared.now().since(self.came)) >= SILENT.as_micros();
+        if settled_in && self.session.is_asking() {
             self.session.leave_soon();
         }
         // Who has sent more meanwhile is served first.

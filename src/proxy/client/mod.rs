@@ -64,6 +64,8 @@ pub(super) struct Client {
     reading: bool,
     /// When it last sent something or was answered.
     active: Time,
+    /// When it came.
+    came: Time,
     /// It is on the list of those whose answers wait to be written.
     answered: bool,
     /// A drain was asked for.
@@ -126,6 +128,7 @@ pub(super) async fn serve(worker: Rc<Worker>, downstream: Stream, connection: Co
             waker: None,
             reading: false,
             active: worker.shared.now(),
+            came: worker.shared.now(),
             answered: false,
             leaving: false,
             moving: false,
