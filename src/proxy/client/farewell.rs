@@ -9,8 +9,8 @@ use super::Client;
 use crate::event::Time;
 use crate::session::Next;
 
-/// Who has been silent for so long is sent away without waiting for its next request. And who has come so lately is not sent
-/// away with its first answer: that is to its login or name, and what it came for follows without another look.
+/// Who has been silent for so long is sent away without waiting for its next request. And who has come so lately is not
+/// sent away with its first answer: that is to its login or name, and what it came for follows without another look.
 const SILENT: Duration = Duration::from_millis(500);
 
 impl Client {
