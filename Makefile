@@ -88,6 +88,10 @@ listeners: build ## several ways in, PROXY headers, the rights of unix sockets
 	tests/checks/listeners.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/listeners.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
 
+upgrade: build ## drains, upgrades and pauses under load, without a request or a lock lost
+	tests/checks/upgrade.py --proxy $(RELEASE) --server $(REDIS)
+	tests/checks/upgrade.py --mode shared --proxy $(RELEASE) --server $(VALKEY)
+
 storms: build ## limits on clients, no descriptor left, 2,000 clients that come back after a restart of the server
 	tests/checks/storms.py --proxy $(RELEASE) --server $(REDIS)
 	tests/checks/storms.py --mode shared --proxy $(RELEASE) --server $(VALKEY)

@@ -33,7 +33,10 @@ use crate::lock::chore::{Done, Seen};
 pub(crate) use encoding::encode;
 use socket::{Progress, Socket};
 
-use api::{Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions};
+use api::{
+    Event, Known, LockList, LocksQuery, Pause, Process, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+    Upgraded,
+};
 
 /// The most connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -88,6 +91,22 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Reads the configuration anew and puts it into force, or says what is wrong with it. Blocks as reading a file does.
     fn reload(&self) -> Result<Reloaded, String>;
+
+    /// The process itself.
+    fn process(&self) -> Process;
+
+    /// Has a new process take this one's place, or says why nothing has changed. Blocks until that serves, or for some
+    /// seconds.
+    fn upgrade(&self) -> Result<Upgraded, String>;
+
+    /// Holds clients back for `length` from now on, and waits for at most `wait` until nothing is under way.
+    fn pause(&self, length: Duration, wait: Duration) -> Answer<Pause>;
+
+    /// Lets clients go on.
+    fn resume(&self) -> Answer<Pause>;
+
+    /// Whether clients are held back.
+    fn paused(&self) -> Answer<Pause>;
 
     /// The rules in force, with their figures.
     fn rules(&self) -> Vec<RuleView>;

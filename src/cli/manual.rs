@@ -199,6 +199,11 @@ const SECTIONS: [Section; 4] = [
                 "Reads the configuration again: rules, log level, limits and certificates come into force all or nothing. The log says what \
                  changed, what is wrong, and what needs a restart.",
             ),
+            (
+                "SIGUSR2",
+                "Upgrades: the program as it is on the disk now takes over the listening sockets, and this process drains once that \
+                 one serves; if it does not come to serve, nothing changes. The log says which. See lockward-upgrade(1).",
+            ),
         ],
     ),
     (

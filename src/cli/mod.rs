@@ -1,5 +1,5 @@
-//! The command line: serve, check, demo, explain, what asks a running lockward (locks, tap, top, suggest, release, health),
-//! and what packages are made of (completions, man).
+//! The command line: serve, check, demo, explain, what asks a running lockward (locks, tap, top, suggest, release, upgrade,
+//! pause, resume, health), and what packages are made of (completions, man).
 //! Reads arguments and configuration, prints, and calls the parts that do the work.
 
 mod check;
@@ -9,18 +9,21 @@ mod health;
 mod locks;
 mod manual;
 mod output;
+mod pause;
 mod release;
 mod rows;
 mod serve;
 mod showcase;
 mod shown;
 mod signals;
+mod successor;
 mod suggest;
 mod systemd;
 mod table;
 mod tap;
 mod target;
 mod top;
+mod upgrade;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -28,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{self, Config, Loaded};
+use crate::config::{self, Config, ConfigErrors, Loaded};
 
 /// A transparent proxy for Redis and Valkey that lets a client release, extend or overwrite only the lock it holds.
 #[derive(Parser)]
@@ -76,6 +79,12 @@ enum Command {
     Suggest(suggest::Suggest),
     /// Release a lock by force, through the admin address of a running lockward.
     Release(release::Release),
+    /// Have a new process, of the program as it is on the disk now, take the place of a running lockward.
+    Upgrade(upgrade::Upgrade),
+    /// Hold the clients of a running lockward back while the server is switched; the exit code says if that is safe.
+    Pause(pause::Pause),
+    /// Let the clients of a running lockward go on.
+    Resume(pause::Resume),
     /// Ask a running lockward whether it is ready to take clients; the exit code says it.
     Health(health::Health),
     /// Print the completions of a shell.
@@ -85,9 +94,14 @@ enum Command {
 }
 
 impl Source {
+    /// The configuration, or what is wrong with it.
+    fn read(&self) -> Result<Loaded, ConfigErrors> {
+        Config::load(self.config.as_deref(), config::variables())
+    }
+
     /// The configuration, or the exit code after the errors were shown.
     fn load(&self) -> Result<Loaded, ExitCode> {
-        Config::load(self.config.as_deref(), config::variables()).map_err(|errors| {
+        self.read().map_err(|errors| {
             complain(&errors.to_string());
             ExitCode::from(2)
         })
@@ -107,6 +121,9 @@ pub fn main() -> ExitCode {
         Some(Command::Tap(tap)) => tap.run(),
         Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Release(release)) => release.run(),
+        Some(Command::Upgrade(upgrade)) => upgrade.run(),
+        Some(Command::Pause(pause)) => pause.run(),
+        Some(Command::Resume(resume)) => resume.run(),
         Some(Command::Health(health)) => health.run(),
         Some(Command::Completions(completions)) => completions.run(),
         Some(Command::Man(manual)) => manual.run(),

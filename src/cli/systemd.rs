@@ -5,6 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinHandle;
 
 use crate::proxy::pulse::Pulse;
@@ -34,6 +35,20 @@ impl Manager {
     /// We serve.
     pub(super) fn ready(&self, status: &str) {
         self.tell(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// We read our settings anew; [`Manager::ready`] ends that. (systemd 253 and newer wait for it with Type=notify-reload;
+    /// older ones show the state.)
+    pub(super) fn reloading(&self) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let micros = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000;
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
+    }
+
+    /// Another process is the one to look after: it must be told so by the one that was until now. That one is alive, and
+    /// has its time from here on to say so by itself.
+    pub(super) fn is_main(&self, pid: u32) {
+        self.tell(&format!("WATCHDOG=1\nMAINPID={pid}\nSTATUS=upgraded"));
     }
 
     /// We end.

@@ -76,6 +76,7 @@ pub(super) const UPSTREAM_CONDITION: &str = "lockward_upstream_condition";
 pub(super) const UPSTREAM_CHANGES: &str = "lockward_upstream_changes_total";
 pub(super) const UPSTREAM_SWITCHES: &str = "lockward_upstream_switches_total";
 pub(super) const SENTINELS: &str = "lockward_sentinels";
+pub(super) const PAUSED: &str = "lockward_paused";
 pub(super) const TRANSFERRED: &str = "lockward_transferred_bytes_total";
 pub(super) const BUILD_INFO: &str = "lockward_build_info";
 pub(super) const START_TIME: &str = "lockward_start_time_seconds";
@@ -86,7 +87,7 @@ pub(super) const LOG_EVENTS_DROPPED: &str = "lockward_log_events_dropped_total";
 pub(super) const LOCK_TABLE_DROPPED: &str = "lockward_lock_table_dropped_total";
 
 /// Every metric of the recorder. The figures of the process stand in `process`.
-pub(super) const CATALOG: [Metric; 37] = [
+pub(super) const CATALOG: [Metric; 38] = [
     counter(
         LOCK_ACQUIRES,
         "Acquires of locks by outcome: granted, contended (the lock is held), error (of the server).",
@@ -161,6 +162,7 @@ pub(super) const CATALOG: [Metric; 37] = [
         UPSTREAM_CONDITION,
         "Whether the server is a replica (refuses writes) or full (refuses acquires), or no_master: the sentinels name none: 1 or 0.",
     ),
+    gauge(PAUSED, "1 while clients are held back by an operator."),
     counter(
         UPSTREAM_CHANGES,
         "How often the server turned out to be another process than before.",

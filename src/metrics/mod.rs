@@ -158,6 +158,11 @@ impl Metrics {
         self.shell.traffic(side).moved(direction, bytes);
     }
 
+    /// Clients are held back, or are not.
+    pub fn paused(&self, paused: bool) {
+        self.shell.paused.set(f64::from(u8::from(paused)));
+    }
+
     /// The server could be reached, or could not.
     pub fn upstream_up(&self, up: bool) {
         self.shell.upstream_up.set(f64::from(u8::from(up)));

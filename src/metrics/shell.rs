@@ -130,6 +130,7 @@ pub(super) struct ShellSeries {
     pub(super) sentinels_answering: Gauge,
     /// The others.
     pub(super) sentinels_silent: Gauge,
+    pub(super) paused: Gauge,
     /// By reason.
     unwelcome: [Counter; Unwelcome::ALL.len()],
     /// Reloads of the configuration.
@@ -180,6 +181,7 @@ impl ShellSeries {
             upstream_switches: counter!(catalog::UPSTREAM_SWITCHES),
             sentinels_answering: gauge!(catalog::SENTINELS, "state" => "answering"),
             sentinels_silent: gauge!(catalog::SENTINELS, "state" => "silent"),
+            paused: gauge!(catalog::PAUSED),
             unwelcome: Unwelcome::ALL.map(|reason| counter!(catalog::CONNECTIONS_REFUSED, "reason" => reason.word())),
             reloads: Outcomes::new(|outcome| counter!(catalog::CONFIG_RELOADS, "outcome" => outcome)),
             reload_successful: gauge!(catalog::CONFIG_RELOAD_SUCCESSFUL),

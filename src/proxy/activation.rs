@@ -1,5 +1,6 @@
-//! Sockets that the service manager opened before it started this process (systemd's socket activation): they take the
-//! place of those that the configuration would have bound. Binds nothing, and tells the service manager nothing.
+//! Sockets that were open before this process was started: the service manager's (systemd's socket activation), which take
+//! the place of those that the configuration would have bound, or those of the lockward that this one follows. Binds
+//! nothing, and tells the service manager nothing.
 
 use std::io;
 use std::net::TcpListener;
@@ -7,13 +8,16 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use listenfd::ListenFd;
-use socket2::SockRef;
+use socket2::{Domain, SockRef};
 use thiserror::Error;
 
+use super::handover::{Origin, Origins};
+use super::heir::{Heir, Inheritance};
 use super::listener::Listener;
-use crate::config::{Config, HostPort, Place};
+use crate::config::{Config, Entrance, HostPort, Place};
 
 /// The `FileDescriptorName=` of the socket for HTTP. One with the name of a listener is that one's, and one of any
 /// other name is the main listener's: systemd itself gives names to those that have none.
@@ -36,14 +40,27 @@ pub enum ActivationError {
     /// HTTP is served on TCP only.
     #[error("the socket named \"{ADMIN}\" is a unix socket; HTTP is served on TCP only")]
     AdminOnUnix,
+    /// Another lockward has started this one, and does not hand over as it should.
+    #[error("the lockward that started this one did not hand over its sockets: {0}")]
+    Inheritance(io::Error),
 }
 
 /// Listening sockets that were open at the start.
 #[derive(Debug, Default)]
 pub struct Handed {
-    /// By their names.
-    clients: Vec<(String, Socket)>,
-    admin: Option<TcpListener>,
+    clients: Vec<Client>,
+    admin: Option<(TcpListener, Origin)>,
+    /// The lockward that handed them over.
+    heir: Option<Heir>,
+    /// Its clock.
+    pub(super) clock: Duration,
+}
+
+/// One for the clients of a listener.
+#[derive(Debug)]
+struct Client {
+    socket: Socket,
+    origin: Origin,
 }
 
 #[derive(Debug)]
@@ -59,6 +76,9 @@ impl Handed {
     /// # Errors
     /// A socket that cannot be meant.
     pub fn take() -> Result<Handed, ActivationError> {
+        if let Some((heir, inheritance)) = Heir::find().map_err(ActivationError::Inheritance)? {
+            return Handed::inherit(heir, inheritance).map_err(ActivationError::Inheritance);
+        }
         let mut handed = Handed::default();
         // Those of a parent that did not take its own out of the environment are not ours.
         let meant = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
@@ -76,61 +96,112 @@ impl Handed {
         Ok(handed)
     }
 
+    fn inherit(heir: Heir, inheritance: Inheritance) -> io::Result<Handed> {
+        let Inheritance { opening, sockets } = inheritance;
+        let mut handed = Handed {
+            heir: Some(heir),
+            clock: Duration::from_micros(opening.clock),
+            ..Handed::default()
+        };
+        let mut sockets = sockets.into_iter();
+        for (origin, socket) in opening.origins.clients.into_iter().zip(sockets.by_ref()) {
+            let socket = match SockRef::from(&socket).domain()? {
+                Domain::UNIX => Socket::Unix(socket.into()),
+                _ => Socket::Tcp(socket.into()),
+            };
+            handed.clients.push(Client { socket, origin });
+        }
+        handed.admin = sockets.next().map(|socket| (socket.into(), opening.origins.admin));
+        Ok(handed)
+    }
+
     fn add(&mut self, name: &str, socket: Socket) -> Result<(), ActivationError> {
+        let origin = |listener: &str, place: Option<Place>| Origin {
+            listener: listener.to_owned(),
+            place: place.map_or_else(String::new, |place| place.to_string()),
+            manager: true,
+        };
         match (name, socket) {
             (ADMIN, Socket::Unix(_)) => return Err(ActivationError::AdminOnUnix),
             (ADMIN, Socket::Tcp(_)) if self.admin.is_some() => return Err(ActivationError::Two("HTTP".to_owned())),
-            (ADMIN, Socket::Tcp(socket)) => self.admin = Some(socket),
-            (name, socket) => self.clients.push((name.to_owned(), socket)),
+            (ADMIN, Socket::Tcp(socket)) => {
+                let origin = origin("", host_port(&socket).map(Place::Tcp));
+                self.admin = Some((socket, origin));
+            }
+            (name, socket) => {
+                let origin = origin(name, place(&socket));
+                self.clients.push(Client { socket, origin });
+            }
         }
         Ok(())
     }
 
-    /// Finds out which socket is for which listener.
+    /// Finds out which socket is for which listener, and lets go of what came from another lockward and is not where these
+    /// settings want it. What the service manager opened stays.
     ///
     /// # Errors
     /// Two for one.
     pub fn meant_for(mut self, config: &Config) -> Result<Handed, ActivationError> {
         let mut taken: Vec<Arc<str>> = Vec::new();
-        for (name, _) in &mut self.clients {
-            let meant = config.listeners.iter().find(|listener| *listener.name == **name);
-            let meant = meant.unwrap_or(&config.listen.entrance);
+        for mut client in std::mem::take(&mut self.clients) {
+            let origin = &mut client.origin;
+            let meant = if origin.manager {
+                let named = config.listeners.iter().find(|one| *one.name == *origin.listener);
+                named.unwrap_or(&config.listen.entrance)
+            } else {
+                let same = |one: &&Entrance| one.place.to_string() == origin.place && !taken.contains(&one.name);
+                let Some(same) = config.entrances().find(same) else {
+                    continue;
+                };
+                same
+            };
             if taken.contains(&meant.name) {
                 return Err(ActivationError::Two(format!("clients ({})", meant.section())));
             }
             taken.push(Arc::clone(&meant.name));
-            *name = meant.name.to_string();
+            origin.listener = meant.name.to_string();
+            self.clients.push(client);
         }
+        let admin = config.admin.address.to_string();
+        self.admin
+            .take_if(|(_, origin)| !origin.manager && origin.place != admin);
         Ok(self)
     }
 
-    /// Where the clients of a listener come in, if that was handed over.
-    pub fn clients(&self, listener: &str) -> Option<Place> {
-        match self
-            .clients
-            .iter()
-            .find(|(name, _)| name == listener)
-            .map(|(_, socket)| socket)?
-        {
-            Socket::Tcp(socket) => host_port(socket).map(Place::Tcp),
-            Socket::Unix(socket) => {
-                let address = socket.local_addr().ok();
-                let path = address.as_ref().and_then(|address| address.as_pathname());
-                Some(Place::Unix(path.map_or_else(PathBuf::new, PathBuf::from)))
-            }
-        }
+    /// The lockward whose place this one takes.
+    pub fn heir(&self) -> Option<Heir> {
+        self.heir.clone()
     }
 
-    /// Where HTTP is served, if that was handed over.
+    /// The listeners that there are sockets for.
+    pub fn listeners(&self) -> Vec<String> {
+        self.clients
+            .iter()
+            .map(|client| client.origin.listener.clone())
+            .collect()
+    }
+
+    fn client(&self, listener: &str) -> Option<&Client> {
+        self.clients.iter().find(|client| client.origin.listener == listener)
+    }
+
+    /// Where the clients of a listener come in, if the service manager has opened that.
+    pub fn clients(&self, listener: &str) -> Option<Place> {
+        let client = self.client(listener)?;
+        client.origin.manager.then(|| place(&client.socket))?
+    }
+
+    /// Where HTTP is served, if the service manager has opened that.
     pub fn admin(&self) -> Option<HostPort> {
-        self.admin.as_ref().and_then(host_port)
+        let (socket, origin) = self.admin.as_ref()?;
+        origin.manager.then(|| host_port(socket))?
     }
 
     /// The socket for the clients of a listener, ready to be used by the runtime that this is called in.
     pub(super) fn clients_listener(&mut self, listener: &str) -> Option<io::Result<Listener>> {
-        let place = self.clients.iter().position(|(name, _)| name == listener)?;
-        let (_, socket) = self.clients.swap_remove(place);
-        Some(match socket {
+        let is_it = |client: &Client| client.origin.listener == listener;
+        let place = self.clients.iter().position(is_it)?;
+        Some(match self.clients.swap_remove(place).socket {
             Socket::Tcp(socket) => tokio::net::TcpListener::from_std(socket).map(Listener::Tcp),
             Socket::Unix(socket) => tokio::net::UnixListener::from_std(socket).map(Listener::Unix),
         })
@@ -138,7 +209,38 @@ impl Handed {
 
     /// The socket for HTTP, ready to be used by the runtime that this is called in.
     pub(super) fn admin_listener(&mut self) -> Option<io::Result<tokio::net::TcpListener>> {
-        self.admin.take().map(tokio::net::TcpListener::from_std)
+        self.admin
+            .take()
+            .map(|(socket, _)| tokio::net::TcpListener::from_std(socket))
+    }
+
+    /// Where all of them come from: the places that these settings name, or the service manager.
+    pub(super) fn origins(&self, config: &Config) -> Origins {
+        let named = |listener: &str, place: String| Origin {
+            listener: listener.to_owned(),
+            place,
+            manager: false,
+        };
+        let clients = config.entrances().map(|entrance| {
+            let handed = self.client(&entrance.name).map(|client| client.origin.clone());
+            handed.unwrap_or_else(|| named(&entrance.name, entrance.place.to_string()))
+        });
+        let admin = self.admin.as_ref().map(|(_, origin)| origin.clone());
+        Origins {
+            clients: clients.collect(),
+            admin: admin.unwrap_or_else(|| named("", config.admin.address.to_string())),
+        }
+    }
+}
+
+fn place(socket: &Socket) -> Option<Place> {
+    match socket {
+        Socket::Tcp(socket) => host_port(socket).map(Place::Tcp),
+        Socket::Unix(socket) => {
+            let address = socket.local_addr().ok();
+            let path = address.as_ref().and_then(|address| address.as_pathname());
+            Some(Place::Unix(path.map_or_else(PathBuf::new, PathBuf::from)))
+        }
     }
 }
 

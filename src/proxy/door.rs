@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::announced;
 use super::listener::{drain_begins, turn_away};
@@ -20,6 +20,9 @@ use crate::config::{Config, Trusted};
 use crate::event::ConnectionId;
 use crate::metrics::{Metrics, Unwelcome, UnwelcomeLog};
 use crate::session::Protocol;
+
+/// How long a handshake may still take once a drain was asked for.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// What clients get in by.
 pub(super) struct Door {
@@ -163,11 +166,16 @@ impl Entering<'_> {
     /// One step on the way. `None`: it fails, which is told, or a drain was asked for meanwhile.
     async fn step<T>(&self, what: &str, step: impl Future<Output = Result<T, Refusal>>) -> Option<T> {
         let (door, mut draining) = (&self.shared.door, self.shared.draining.clone());
+        let drained = async {
+            drain_begins(&mut draining).await;
+            // Who is nearly in has a request on its lips.
+            sleep(LAST_MOMENT).await;
+        };
         // Boxed: a client that is in has no room set aside for it.
         let step = Box::pin(timeout_at(self.until, step));
         let outcome = tokio::select! {
             outcome = step => outcome,
-            () = drain_begins(&mut draining) => return None,
+            () = drained => return None,
         };
         let refusal = match outcome {
             Ok(Ok(done)) => return Some(done),

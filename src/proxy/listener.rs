@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::shared::Shared;
 use super::socket::{Arrival, Socket};
 use super::unix;
+use super::upgrade::Upgrading;
 use super::workers::{Newcomer, Workers};
 use crate::config::{Entrance, Listen, Place};
 use crate::metrics::{Limit, Verdict};
@@ -23,6 +25,9 @@ use crate::resp::{encode, texts};
 
 /// How long to wait when the system has no file descriptor left.
 const OUT_OF_FILES: Duration = Duration::from_millis(100);
+
+/// As many clients wait to be taken, at most, as the system keeps for a listener (tokio asks for so many).
+const BACKLOG: usize = 1024;
 
 /// A bound listener.
 pub(super) enum Listener {
@@ -84,6 +89,14 @@ impl Listener {
         }
     }
 
+    /// The socket itself.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        }
+    }
+
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Socket>> {
         Poll::Ready(match self {
             Listener::Tcp(listener) => {
@@ -139,6 +152,15 @@ pub(super) async fn run(listeners: Vec<Listener>, shared: Arc<Shared>, mut worke
                     sleep(OUT_OF_FILES).await;
                 }
             },
+        }
+    }
+    if !shared.upgrading.get().is_some_and(Upgrading::has_heir) {
+        // Those who are connected as far as they know would be reset.
+        for _ in 0..BACKLOG {
+            match timeout(Duration::ZERO, poll_fn(|cx| poll_accept(&listeners, turn, cx))).await {
+                Ok((listener, Ok(stream))) => take(stream, listener, &shared, &mut workers),
+                Ok((_, Err(_))) | Err(_) => break,
+            }
         }
     }
     drop(listeners);

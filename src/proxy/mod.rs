@@ -6,13 +6,19 @@ mod announced;
 mod backend;
 mod client;
 mod clients;
+mod clock;
 mod condition;
 mod door;
+mod ending;
+mod handover;
+mod heir;
 mod held;
 mod keeping;
+mod legacy;
 mod listener;
 pub mod own;
 mod pace;
+mod pausing;
 mod peer;
 mod pools;
 pub mod pulse;
@@ -26,6 +32,7 @@ mod telling;
 pub mod tls;
 mod trunk;
 mod unix;
+mod upgrade;
 mod upstream;
 pub mod whereabouts;
 mod worker;
@@ -33,11 +40,11 @@ mod workers;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::admin;
@@ -45,6 +52,11 @@ use crate::config::Config;
 use crate::lock::features::Features;
 use crate::metrics::log::LogHandle;
 use activation::Handed;
+use clock::Clock;
+pub use ending::DRAIN;
+use handover::Origins;
+pub use handover::Ready;
+pub use heir::Heir;
 use listener::Listener;
 use own::Handle;
 use pulse::Pulse;
@@ -52,11 +64,10 @@ use reload::Reloading;
 pub use reload::{ReloadError, Reloader, Reread};
 use shared::Shared;
 use tls::Certificates;
+use upgrade::Upgrading;
+pub use upgrade::{Successor, UpgradeError, Upgraded, Upgrader};
 use whereabouts::Whereabouts;
 use workers::Workers;
-
-/// How long clients get to come to a command boundary once a drain was asked for.
-pub const DRAIN: Duration = Duration::from_secs(5);
 
 /// What kept the proxy from starting.
 #[derive(Debug, Error)]
@@ -94,7 +105,15 @@ pub struct Proxy {
     admin: TcpListener,
     admin_hosts: Vec<String>,
     token: String,
+    origins: Origins,
     drain: watch::Sender<bool>,
+}
+
+/// How it came to an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The listeners with whose sockets another process serves.
+    pub sockets_in_use: Vec<String>,
 }
 
 impl Proxy {
@@ -112,6 +131,7 @@ impl Proxy {
     /// An address that cannot be bound, or a certificate that is of no use.
     pub async fn take_over(config: &Config, mut handed: Handed) -> Result<Proxy, StartError> {
         let certificates = Arc::new(Certificates::read(config)?);
+        let origins = handed.origins(config);
         // First the admin side: whoever finds the clients' address open finds this one too.
         let address = &config.admin.address;
         let admin = match handed.admin_listener() {
@@ -134,7 +154,7 @@ impl Proxy {
             })?);
         }
         let (drain, draining) = watch::channel(false);
-        let shared = Arc::new(Shared::new(config, certificates, draining));
+        let shared = Arc::new(Shared::new(config, certificates, draining, Clock::at(handed.clock)));
         let workers = Workers::start(&shared, config.listen.workers).map_err(StartError::Workers)?;
         let token = config
             .admin
@@ -151,6 +171,7 @@ impl Proxy {
             admin,
             admin_hosts: hosts,
             token,
+            origins,
             drain,
         })
     }
@@ -177,6 +198,36 @@ impl Proxy {
         Reloader(Arc::clone(&self.shared))
     }
 
+    /// Says how another process is started that takes this one's place.
+    ///
+    /// # Errors
+    /// What the system says about the listening sockets.
+    pub fn upgrades(&self, successor: Box<dyn Successor>) -> io::Result<()> {
+        let upgrading = Upgrading::new(successor, self.origins.clone(), &self.listeners, &self.admin)?;
+        // Whoever was first keeps it.
+        let _ = self.shared.upgrading.set(upgrading);
+        Ok(())
+    }
+
+    /// What makes another process take this one's place.
+    pub fn upgrader(&self) -> Upgrader {
+        Upgrader(Arc::clone(&self.shared))
+    }
+
+    /// Whether it is ready to take clients, once the server was asked, or why it is not.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub async fn readiness(&self, config: &Config) -> Result<(), String> {
+        let _ = timeout(config.upstream.connect_timeout, first_contact(&self.shared)).await;
+        self.backend.ready()
+    }
+
+    /// Takes the leases over that the process before this one knows.
+    pub fn inherits(&self, heir: &Heir) {
+        heir.inherit(&self.shared);
+    }
+
     /// What TLS goes by, to be reloaded.
     pub fn certificates(&self) -> Arc<Certificates> {
         Arc::clone(&self.shared.door.certificates)
@@ -192,8 +243,9 @@ impl Proxy {
         self.workers.pulse()
     }
 
-    /// Serves until `stop` comes, then drains: no new clients, each one closed at a command boundary, at most [`DRAIN`].
-    pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) {
+    /// Serves until `stop` comes or another process has taken its place, then drains: no new clients, each one closed at a
+    /// command boundary, at most [`DRAIN`].
+    pub async fn serve(self, config: &Config, stop: impl Future<Output = ()>) -> Ended {
         let Proxy {
             backend,
             shared,
@@ -202,42 +254,41 @@ impl Proxy {
             admin,
             admin_hosts,
             token,
+            origins: _,
             drain,
         } = self;
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
         let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
-        let following = tokio::spawn(follow_server(Arc::clone(&shared)));
-        let asking = tokio::spawn(condition::run(Arc::clone(&shared)));
-        let keeping = tokio::spawn(keeping::run(Arc::clone(&shared)));
-        let telling = tokio::spawn(telling::run(Arc::clone(&shared)));
-        // The admin side answers until the last client is gone: a drain is not the end of life.
+        let tasks = [
+            tokio::spawn(pausing::run(Arc::clone(&shared))),
+            tokio::spawn(follow_server(Arc::clone(&shared))),
+            tokio::spawn(condition::run(Arc::clone(&shared))),
+            tokio::spawn(keeping::run(Arc::clone(&shared))),
+            tokio::spawn(telling::run(Arc::clone(&shared))),
+        ];
         let (over, ended) = oneshot::channel::<()>();
         let until_ended = async move {
             let _ = ended.await;
         };
         let admin = tokio::spawn(admin::serve(admin, backend, token, admin_hosts, until_ended));
-        let mut clients = tokio::spawn(listener::run(listeners, Arc::clone(&shared), workers));
-        stop.await;
-        tracing::info!(
-            clients = shared.clients.len(),
-            "draining: no new clients, each one closed at a command boundary"
-        );
-        // Nobody is left to hear it only if everything has ended already.
-        let _ = drain.send(true);
-        if timeout(DRAIN, &mut clients).await.is_err() {
-            tracing::warn!(
-                clients = shared.clients.len(),
-                "closing clients that came to no command boundary"
-            );
-            // The worker threads end with it.
-            clients.abort();
+        let clients = tokio::spawn(listener::run(listeners, Arc::clone(&shared), workers));
+        let upgraded = ending::stopped_or_upgraded(&shared, stop).await;
+        if upgraded {
+            // The new process answers at the admin address.
+            drop(over);
+            ending::bequeath(&shared).await;
+            ending::drain_clients(&shared, &drain, clients).await;
+            ending::bequeath(&shared).await;
+        } else {
+            ending::drain_clients(&shared, &drain, clients).await;
+            // Until the last client is gone: a drain is not the end of life.
+            drop(over);
         }
-        drop(over);
         let _ = admin.await;
-        following.abort();
-        asking.abort();
-        keeping.abort();
-        telling.abort();
+        tasks.iter().for_each(JoinHandle::abort);
+        Ended {
+            sockets_in_use: shared.upgrading.get().map_or_else(Vec::new, Upgrading::keeps_sockets),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl Scouting {
 pub(super) fn say_unmet(shared: &Shared) {
     let policy = shared.policy();
     let mut unmet = shared.scouting.unmet.lock().unwrap_or_else(PoisonError::into_inner);
-    for index in unmet.due(shared.now(), &policy.rules) {
+    for index in unmet.due(shared.clock.age(), &policy.rules) {
         let rule = policy.rules.rule(index);
         let patterns: Vec<String> = rule.patterns.iter().map(|pattern| printable(pattern)).collect();
         tracing::warn!(

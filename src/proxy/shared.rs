@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -11,17 +11,20 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::clients::Clients;
+use super::clock::Clock;
 use super::condition::Condition;
 use super::door::Door;
 use super::held::Held;
 use super::listener::Limits as Accepting;
 use super::own::Handle;
 use super::pace::Pace;
+use super::pausing::Pausing;
 use super::reload::{Reloading, ruled};
 use super::scouting::Scouting;
 use super::sentinel;
 use super::telling::{Aside, Telling};
 use super::tls::Certificates;
+use super::upgrade::Upgrading;
 use super::whereabouts::Whereabouts;
 use crate::command;
 use crate::config::{Config, UpstreamMode};
@@ -66,8 +69,12 @@ pub(super) struct Shared {
     pub reloads: watch::Sender<()>,
     /// Where other settings come from, if there can be any.
     pub reloading: OnceLock<Reloading>,
+    /// How another process takes this one's place, if one can.
+    pub upgrading: OnceLock<Upgrading>,
     /// How long a connect may take.
     pub connect_timeout: Duration,
+    /// Whether clients are held back.
+    pub pausing: Pausing,
     /// Becomes true when no new work is taken.
     pub draining: watch::Receiver<bool>,
     /// Wakes the task that does the keeper's chores.
@@ -84,16 +91,20 @@ pub(super) struct Shared {
     pub scouting: Scouting,
     keeper: Mutex<Keeper>,
     observatory: Mutex<Observatory>,
-    started: Instant,
-    /// The same moment in milliseconds since 1970.
-    started_unix_ms: u64,
+    /// What time it is.
+    pub clock: Clock,
     instance: Arc<str>,
     next: AtomicU64,
 }
 
 impl Shared {
     /// What the configuration says, and this process' own name. Begins to connect to the server.
-    pub(super) fn new(config: &Config, certificates: Arc<Certificates>, draining: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        certificates: Arc<Certificates>,
+        draining: watch::Receiver<bool>,
+        clock: Clock,
+    ) -> Self {
         let rules: Vec<Arc<str>> = config.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let metrics = Arc::new(Metrics::new(&rules, &command::names()));
         // 16 hex digits: enough that no two proxies of one server share a name.
@@ -115,7 +126,9 @@ impl Shared {
             held: Held::default(),
             reloads: watch::Sender::default(),
             reloading: OnceLock::new(),
+            upgrading: OnceLock::new(),
             connect_timeout: config.upstream.connect_timeout,
+            pausing: Pausing::new(),
             draining,
             chores: Notify::new(),
             chores_at: AtomicU64::new(0),
@@ -125,10 +138,7 @@ impl Shared {
             keeper: Mutex::new(Keeper::new(&config.rules, Limits::default())),
             observatory: Mutex::new(Observatory::default()),
             clients: Clients::default(),
-            started: Instant::now(),
-            started_unix_ms: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            clock,
             instance: instance.into(),
             next: AtomicU64::new(1),
         }
@@ -139,14 +149,9 @@ impl Shared {
         Arc::clone(&self.policies.load().whole)
     }
 
-    /// Microseconds since the process began.
+    /// What time it is.
     pub(super) fn now(&self) -> Time {
-        Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    /// The moment in milliseconds since 1970, by the wall clock as it stood when the process began.
-    pub(super) fn unix_ms(&self, at: Time) -> u64 {
-        self.started_unix_ms.saturating_add(at.0 / 1000)
+        self.clock.now()
     }
 
     /// The name of a new connection.

@@ -119,6 +119,14 @@ impl Socket {
         }
     }
 
+    /// Keeps what does not fill a packet, for at most 200 ms, until more comes or the stream ends (tcp(7), TCP_CORK).
+    pub(super) fn hold_back(&self) {
+        if let Socket::Tcp(stream) = self {
+            // Without it the end comes a moment later.
+            let _ = SockRef::from(stream).set_tcp_cork(true);
+        }
+    }
+
     /// Sends no more; the other side reads end of stream behind what was written.
     pub(super) async fn half_close(&mut self) {
         // The peer may be gone already; there is nobody left to tell.

@@ -1,7 +1,7 @@
 //! One worker thread: the clients that it serves, their trunks, and what is looked after now and then. Everything of a
 //! client stays on its thread, so nothing here is locked.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -15,14 +15,20 @@ use tokio::time::interval;
 use super::client::{self, ClientCell};
 use super::door;
 use super::listener::drain_begins;
+use super::pausing::Census;
 use super::pools::{Pools, Proof};
 use super::shared::Shared;
 use super::trunk::Trunk;
 use super::workers::Newcomer;
+use crate::event::Time;
 use crate::session::{Policies, Policy};
 
 /// How often those clients are looked at that may do without their own connection.
 const LOOK: Duration = Duration::from_millis(500);
+/// How often clients are asked to leave in a drain.
+const FAREWELL: Duration = Duration::from_millis(50);
+/// So long into a drain clients that always ask for something are still read: a third of it is left for the answers.
+const POLITE: Duration = Duration::from_secs(3);
 /// How often clients are looked at that may have been idle for too long: so much later one may be closed, at most.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// A trunk that no client has at so many of these looks in a row is closed.
@@ -37,35 +43,48 @@ pub(super) struct Worker {
     /// The policies in force, looked at for each wake-up of a client.
     policies: RefCell<Cache<Arc<ArcSwap<Policies>>, Arc<Policies>>>,
     clients: RefCell<HashMap<u64, Weak<ClientCell>>>,
+    /// Its clients are held back.
+    held: Cell<bool>,
 }
 
 /// Serves the clients that come in until nobody hands any in.
 pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Newcomer>) {
     let mut draining = shared.draining.clone();
     let mut reloads = shared.reloads.subscribe();
+    let mut pauses = shared.pausing.watch();
+    let mut questions = shared.pausing.worker();
     let worker = Rc::new(Worker {
         policies: RefCell::new(Cache::new(Arc::clone(&shared.policies))),
         shared,
         pools: Rc::default(),
         clients: RefCell::default(),
+        held: Cell::new(false),
     });
     let mut number = worker.shared.whereabouts.number();
     let mut look = interval(LOOK);
     let mut idle_look = interval(IDLE_LOOK);
-    let mut leaving = false;
+    let mut leaving: Option<Time> = None;
+    let mut farewell = interval(FAREWELL);
     loop {
         tokio::select! {
             newcomer = newcomers.recv() => match newcomer {
                 Some(newcomer) => worker.take(newcomer),
                 None => return,
             },
-            () = drain_begins(&mut draining), if !leaving => {
-                leaving = true;
-                worker.each_client(|client| client.borrow_mut().leave());
+            () = drain_begins(&mut draining), if leaving.is_none() => {
+                leaving = Some(worker.shared.now());
+                farewell.reset_immediately();
             }
+            _ = farewell.tick(), if leaving.is_some() => worker.send_away(leaving.unwrap_or_default()),
             _ = look.tick(), if worker.shares() => worker.look(),
             // Whoever could send has ended only with everything else.
             Ok(()) = reloads.changed() => worker.each_client(|client| client.borrow_mut().adopt()),
+            Ok(()) = pauses.changed() => worker.hold(),
+            Some(question) = questions.recv() => {
+                worker.hold();
+                // Whoever asked may have gone.
+                let _ = question.send(worker.census());
+            }
             _ = idle_look.tick() => worker.close_idle(),
             () = worker.shared.whereabouts.moved_from(number) => {
                 number = worker.shared.whereabouts.number();
@@ -86,6 +105,27 @@ impl Worker {
         use_it(self.policies.borrow_mut().load().at(listener));
     }
 
+    /// Asks all clients to leave, since `since`.
+    fn send_away(&self, since: Time) {
+        let now = self.shared.now();
+        let last = u128::from(now.since(since)) >= POLITE.as_micros();
+        self.each_client(|client| client.borrow_mut().leave(now, last));
+    }
+
+    /// Holds all clients back, or lets them go on, as it is wanted now.
+    fn hold(&self) {
+        let (held, now) = (self.shared.pausing.is_on(), self.shared.now());
+        if self.held.replace(held) != held {
+            self.each_client(|client| client.borrow_mut().hold(held, now));
+        }
+    }
+
+    fn census(&self) -> Census {
+        let mut census = Census::default();
+        self.each_client(|client| client.borrow().count(&mut census));
+        census
+    }
+
     fn look(&self) {
         self.pools.look(IDLE_LOOKS);
         self.each_client(|client| {
@@ -98,7 +138,7 @@ impl Worker {
 
     /// Asks clients to leave that have been idle for too long, if there is such a limit.
     fn close_idle(&self) {
-        if let Some(idle) = self.shared.limits.load().idle {
+        if let Some(idle) = self.shared.limits.load().idle.filter(|_| !self.held.get()) {
             let now = self.shared.now();
             self.each_client(|client| {
                 let mut client = client.borrow_mut();
@@ -148,7 +188,10 @@ impl Worker {
     /// A client has come.
     pub(super) fn came(&self, number: u64, client: &Rc<ClientCell>) {
         if *self.shared.draining.borrow() {
-            client.borrow_mut().leave();
+            client.borrow_mut().leave(self.shared.now(), false);
+        }
+        if self.held.get() {
+            client.borrow_mut().hold(true, self.shared.now());
         }
         self.clients.borrow_mut().insert(number, Rc::downgrade(client));
     }

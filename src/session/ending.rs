@@ -10,6 +10,18 @@ use super::pending::{Expect, Special};
 use super::{BUFFER_LIMIT, ClientEnd, STREAM_FROM, Session, Stage};
 use crate::event::{Event, Time};
 
+/// How soon it has to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Leaving {
+    /// Nobody asked for that.
+    #[default]
+    No,
+    /// As soon as nothing is under way.
+    Soon,
+    /// At the next command boundary.
+    Now,
+}
+
 /// What the driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -110,14 +122,38 @@ impl Session {
         )
     }
 
-    /// Asks for an end at the next command boundary. Blocked, subscribed and monitoring clients end at once.
-    pub fn leave(&mut self) {
-        self.leaving = true;
+    /// Asks for an end as soon as nothing is under way: what the client sends until then is served. Blocked, subscribed and
+    /// monitoring clients end at once.
+    pub fn leave_soon(&mut self) {
+        self.leaving = self.leaving.max(Leaving::Soon);
+        self.held = false;
     }
 
-    /// Whether [`Session::leave`] was called.
+    /// Asks for an end at the next command boundary: what was read of the client is served, and no more is read. Blocked,
+    /// subscribed and monitoring clients end at once.
+    pub fn leave(&mut self) {
+        self.leaving = Leaving::Now;
+        self.held = false;
+    }
+
+    /// Whether the end was asked for.
     pub fn is_leaving(&self) -> bool {
-        self.leaving
+        self.leaving != Leaving::No
+    }
+
+    /// Whether an end would come at once, whatever the client is about to send: a command of it blocks, or it only listens.
+    pub fn leaves_at_once(&self) -> bool {
+        self.pending.blocks() || self.listens()
+    }
+
+    /// Whether anything of the client is under way.
+    pub fn is_asking(&self) -> bool {
+        !self.pending.is_empty() || !self.requests.is_empty() || self.in_transaction
+    }
+
+    /// Messages or lines come to it unasked, or nobody knows what.
+    fn listens(&self) -> bool {
+        self.subscriptions.any() || self.monitoring || self.raw
     }
 
     /// Whether the client wanted the end: it said QUIT, or sends no more.
@@ -135,17 +171,12 @@ impl Session {
     pub fn waits_for_nothing(&self) -> bool {
         // A part of a request, whose rest does not come, is nothing to wait for.
         let asks = !self.pending.is_empty() || self.wants().is_some() || self.waits();
-        // What a client that is only carried waits for, nobody knows.
-        !asks && !self.subscriptions.any() && !self.monitoring && !self.raw && self.to_downstream.is_empty()
+        !asks && !self.listens() && self.to_downstream.is_empty()
     }
 
-    /// Ends a client that waits for nothing. A transaction that it has begun is given up with it.
+    /// Ends a client that waits for nothing. A transaction that it has begun, or a request, is given up with it.
     pub fn idle_for_too_long(&mut self) {
-        if self.in_transaction {
-            self.end(true);
-        } else {
-            self.leave();
-        }
+        self.end(self.in_transaction);
     }
 
     /// When the server was last heard.
@@ -162,9 +193,11 @@ impl Session {
             // It may have begun to block only now: what came before it had to be answered first.
             Stage::Draining if blocks && self.client_ended == ClientEnd::Silent => return Next::Abort,
             // What it sent before its end may wait for another connection still.
-            Stage::Draining if self.is_settled() && self.wants().is_none() => return Next::Close,
-            Stage::Open | Stage::Draining if self.leaving && blocks => return Next::Abort,
-            Stage::Open if self.leaving_now() && self.is_settled() => return Next::Close,
+            Stage::Draining if self.is_settled() && self.wants().is_none() && !self.keeps_waiting() => {
+                return Next::Close;
+            }
+            Stage::Open | Stage::Draining if self.is_leaving() && blocks => return Next::Abort,
+            Stage::Open if self.is_leaving() && self.may_end() => return Next::Close,
             Stage::Open | Stage::Draining => {}
         }
         Next::Wait {
@@ -175,12 +208,13 @@ impl Session {
 
     /// Whether bytes from the client are welcome. Those of a client that may say nothing more are thrown away, but its
     /// end must be noticed.
-    fn hears(&self) -> bool {
-        if self.client_ended == ClientEnd::Silent {
+    pub fn hears(&self) -> bool {
+        if self.client_ended == ClientEnd::Silent || matches!(self.stage, Stage::Ended { .. }) {
             return false;
         }
         self.deaf
-            || (!self.leaving_now()
+            || (!self.is_held()
+                && (self.leaving != Leaving::Now || self.streaming || self.in_transaction)
                 && self.to_upstream.len() < BUFFER_LIMIT
                 && self.pending.has_room()
                 && self.line_has_room()
@@ -192,9 +226,11 @@ impl Session {
         self.gated && !self.pending.is_empty()
     }
 
-    /// Leaving, and no request is half sent and no transaction half queued.
-    fn leaving_now(&self) -> bool {
-        self.leaving && !self.streaming && !self.in_transaction
+    /// No request is half sent, no transaction half queued, and what was read is served, but for a part of a request: its
+    /// rest is waited for only as long as more is read.
+    fn may_end(&self) -> bool {
+        let served = self.requests.is_empty() || (self.leaving == Leaving::Now && !self.wants_line() && !self.waits());
+        served && !self.streaming && !self.in_transaction && self.is_settled()
     }
 
     fn is_settled(&self) -> bool {

@@ -12,6 +12,7 @@ mod acknowledge;
 mod answers;
 mod ending;
 mod filter;
+mod holding;
 mod identity;
 mod locks;
 mod look;
@@ -53,6 +54,7 @@ use crate::resp::reply::ReplyScanner;
 use crate::resp::request::RequestScanner;
 use acknowledge::Subscriptions;
 use answers::{Elements, Sink};
+use ending::Leaving;
 use identity::Identity;
 use look::Looks;
 use queue::Queue;
@@ -150,8 +152,10 @@ pub struct Session {
     deaf: bool,
     /// The client said QUIT, or sends no more.
     client_ended: ClientEnd,
-    /// A drain was asked for: no request begins any more.
-    leaving: bool,
+    /// A drain was asked for.
+    leaving: Leaving,
+    /// Nothing new is sent to the server for now.
+    held: bool,
     // To the client.
     replies: ReplyScanner,
     answers: BytesMut,
@@ -216,7 +220,8 @@ impl Session {
             gated: false,
             deaf: false,
             client_ended: ClientEnd::No,
-            leaving: false,
+            leaving: Leaving::No,
+            held: false,
             replies: ReplyScanner::default(),
             answers: BytesMut::new(),
             sink: Sink::Idle,

@@ -80,7 +80,7 @@ impl Session {
 
     /// Requests that came before the end of the stream still count; those behind a QUIT or an error do not.
     fn accepts_requests(&self) -> bool {
-        !self.deaf && (!self.leaving || self.streaming || self.in_transaction)
+        !self.deaf && !self.is_held()
     }
 
     /// Takes one request, or what may go on of it before it is complete. Returns the bytes taken; 0: it has to wait.

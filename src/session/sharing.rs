@@ -106,7 +106,7 @@ impl Session {
     /// to wait for answers first.
     pub fn wants(&self) -> Option<Line> {
         let ready = self.pending.is_empty() && !matches!(self.stage, Stage::Ended { .. });
-        self.sharing.wants.filter(|_| ready)
+        self.sharing.wants.filter(|_| ready && !self.is_held())
     }
 
     /// The client has got another connection, or lost the one that it had. [`advance`](Self::advance) goes on with what
@@ -188,9 +188,19 @@ impl Session {
         quiet && self.sharing.allowed && self.sharing.line == Line::Own && self.is_stateless()
     }
 
+    /// Whether another connection would do as well as this one of its own, for what has not been sent yet too.
+    pub(super) fn leaves_no_state(&self) -> bool {
+        let made = self.sharing.stay.map(|(stay, _)| stay);
+        made.is_none_or(|stay| stay <= Stay::While) && self.is_without_state()
+    }
+
     fn is_stateless(&self) -> bool {
+        self.requests.is_empty() && self.is_without_state()
+    }
+
+    fn is_without_state(&self) -> bool {
         let idle = self.stage == Stage::Open && self.pending.is_empty() && self.sink == Sink::Idle && !self.streaming;
-        let empty = self.to_upstream.is_empty() && self.requests.is_empty() && self.answers.is_empty();
+        let empty = self.to_upstream.is_empty() && self.answers.is_empty();
         let stranger = self.asks_login && !self.logged_in;
         let state = self.raw
             || self.monitoring
@@ -227,6 +237,10 @@ impl Session {
     /// `canonical`: the request is whole, and no server can read it in another way.
     pub(super) fn fits_line(&mut self, row: Option<&Row>, args: Args<'_>, canonical: bool, now: Time) -> bool {
         if !self.sharing.allowed {
+            // What it leaves behind there counts all the same, should that connection be lost.
+            if let Some(stay) = command::stay(row, args) {
+                self.stay(stay, now);
+            }
             return true;
         }
         let stranger = self.asks_login && !self.logged_in;

@@ -93,9 +93,6 @@ impl Session {
             .filter(|key| self.policy.rules.find(key).is_some())
             .map(Bytes::copy_from_slice)
             .collect();
-        if locks.is_empty() && !self.shares() {
-            return self.forward(request, false);
-        }
         self.special(request, Special::Watch(locks))
     }
 

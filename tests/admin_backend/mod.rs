@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lockward::admin::api::{
-    Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+    Event, Known, LockList, LocksQuery, Pause, Process, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+    Upgraded,
 };
 use lockward::admin::{Answer, Backend, RecordsError, serve};
 use lockward::lock::chore::{Done, Seen};
@@ -51,6 +52,8 @@ pub struct Memory {
     pub asked: Mutex<Vec<RecordsQuery>>,
     /// What comes of a reload.
     pub reloaded: Mutex<Result<Reloaded, String>>,
+    /// What comes of an upgrade.
+    pub upgraded: Mutex<Result<Upgraded, String>>,
     unready: Mutex<Option<String>>,
     inspected: Mutex<Bytes>,
     released: Mutex<Vec<ForcedRelease>>,
@@ -74,6 +77,7 @@ impl Default for Memory {
             inspected: Mutex::default(),
             released: Mutex::default(),
             reloaded: Mutex::new(Ok(Reloaded::default())),
+            upgraded: Mutex::new(Ok(Upgraded::default())),
         }
     }
 }
@@ -132,6 +136,36 @@ impl Backend for Memory {
 
     fn reload(&self) -> Result<Reloaded, String> {
         self.reloaded.lock().unwrap().clone()
+    }
+
+    fn process(&self) -> Process {
+        Process::default()
+    }
+
+    fn pause(&self, length: Duration, _wait: Duration) -> Answer<Pause> {
+        let draining = self.unready.lock().unwrap().is_some();
+        let pause = Pause {
+            left_ms: Some(length.as_millis() as u64),
+            ..Pause::default()
+        };
+        Box::pin(async move {
+            match draining {
+                true => Err("draining".to_owned()),
+                false => Ok(pause),
+            }
+        })
+    }
+
+    fn resume(&self) -> Answer<Pause> {
+        self.paused()
+    }
+
+    fn paused(&self) -> Answer<Pause> {
+        Box::pin(async { Ok(Pause::default()) })
+    }
+
+    fn upgrade(&self) -> Result<Upgraded, String> {
+        self.upgraded.lock().unwrap().clone()
     }
 
     fn rules(&self) -> Vec<RuleView> {

@@ -13,6 +13,9 @@ use crate::spec::Spec;
 /// Statuses that are told elsewhere or cannot be brought about here: an answer that takes ten seconds, a crash.
 const ELSEWHERE: [&str; 2] = ["500", "504"];
 const RELOAD: &str = "/-/reload";
+const UPGRADE: &str = "/-/upgrade";
+const PAUSE: &str = "/-/pause";
+const RESUME: &str = "/-/resume";
 
 fn sample<T: DeserializeOwned>(spec: &Spec, name: &str) -> T {
     serde_json::from_value(spec.sample(spec.schema(name), true)).unwrap()
@@ -93,6 +96,20 @@ async fn every_answer_that_stands_in_the_file_is_given_and_is_as_it_says() {
         ("POST", RELOAD, RELOAD, &token),
         ("POST", RELOAD, RELOAD, ""),
         ("POST", RELOAD, RELOAD, &format!("{token}{foreign}")),
+        ("POST", UPGRADE, UPGRADE, &token),
+        ("POST", UPGRADE, UPGRADE, ""),
+        ("POST", UPGRADE, UPGRADE, &format!("{token}{foreign}")),
+        ("POST", PAUSE, "/-/pause?for=2m&wait=1s", &token),
+        ("POST", PAUSE, "/-/pause?for=6m", &token),
+        ("POST", PAUSE, PAUSE, ""),
+        ("POST", PAUSE, PAUSE, &format!("{token}{foreign}")),
+        ("POST", RESUME, RESUME, &token),
+        ("POST", RESUME, RESUME, ""),
+        ("POST", RESUME, RESUME, &format!("{token}{foreign}")),
+        ("GET", "/api/v1/pause", "/api/v1/pause", ""),
+        ("GET", "/api/v1/pause", "/api/v1/pause", foreign),
+        ("GET", "/api/v1/process", "/api/v1/process", ""),
+        ("GET", "/api/v1/process", "/api/v1/process", foreign),
         ("GET", "/api/v1/records", "/api/v1/records?db=1&cursor=5", ""),
         ("GET", "/api/v1/records", "/api/v1/records?pattern=busy", ""),
         ("GET", "/api/v1/records", "/api/v1/records?pattern=away", ""),
@@ -114,12 +131,11 @@ async fn every_answer_that_stands_in_the_file_is_given_and_is_as_it_says() {
     admin.backend.unready("draining");
     given.insert(described(&spec, "GET", "/readyz", &get(admin.address, "/readyz").await));
     *admin.backend.reloaded.lock().unwrap() = Err("lockward.toml:3: log.levl: unknown key".to_owned());
-    given.insert(described(
-        &spec,
-        "POST",
-        RELOAD,
-        &ask(admin.address, "POST", RELOAD, &token).await,
-    ));
+    *admin.backend.upgraded.lock().unwrap() = Err("lockward.toml:3: log.levl: unknown key".to_owned());
+    for path in [RELOAD, UPGRADE, PAUSE] {
+        let answer = ask(admin.address, "POST", path, &token).await;
+        given.insert(described(&spec, "POST", path, &answer));
+    }
     for (method, path) in [
         ("GET", "/metrics"),
         ("GET", "/livez"),
@@ -127,7 +143,11 @@ async fn every_answer_that_stands_in_the_file_is_given_and_is_as_it_says() {
         ("GET", "/api/v1/rules"),
         ("GET", "/api/v1/suggestions"),
         ("GET", "/api/v1/openapi.json"),
+        ("GET", "/api/v1/process"),
+        ("GET", "/api/v1/pause"),
         ("POST", RELOAD),
+        ("POST", RESUME),
+        ("POST", UPGRADE),
     ] {
         let answer = send(admin.address, &format!("{method} {path} HTTP/1.1\r\n\r\n")).await;
         given.insert(described(&spec, method, path, &answer));
@@ -225,7 +245,7 @@ async fn a_method_that_is_not_in_the_file_is_refused() {
                     method == "HEAD" || answer.json()["error"].is_string(),
                     "{method} {asked}"
                 );
-                let allowed = if asked == RELOAD { "post" } else { "get,head" };
+                let allowed = if asked.starts_with("/-/") { "post" } else { "get,head" };
                 assert!(
                     answer.head.contains(&format!("\r\nallow: {allowed}")),
                     "{method} {asked}: {}",

@@ -56,6 +56,9 @@ fn every_type_is_as_the_file_says() {
     same::<Advice>("Advice");
     same::<Snapshot>("Snapshot");
     same::<Reloaded>("Reloaded");
+    same::<Process>("Process");
+    same::<Pause>("Pause");
+    same::<Upgraded>("Upgraded");
     by_default::<LockList>("LockList");
     by_default::<Known>("Known");
     by_default::<Event>("Event");

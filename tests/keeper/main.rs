@@ -3,6 +3,7 @@
 mod bounds;
 mod disconnect;
 mod expiry;
+mod legacy;
 mod marks;
 mod renewal;
 mod rig;

@@ -78,6 +78,31 @@ def service_manager_is_told_all(given):
     return "fed %d times in a second" % fed
 
 
+def another_process_is_announced(given):
+    """A reload is told; an upgrade makes another process the main one, which says READY=1 itself and feeds the watchdog."""
+    path = os.path.join(given.folder, "upgrade.sock")
+    with Watched(given, "upgrade", path, WATCHDOG_USEC="60000000") as watched:
+        watched.wait_for("READY=1")
+        watched.child.send_signal(signal.SIGHUP)
+        watched.wait_for("RELOADING=1")
+        watched.wait_for("READY=1")
+        watched.child.send_signal(signal.SIGUSR2)
+        deadline, main = time.monotonic() + LIMIT, None
+        while main is None and time.monotonic() < deadline:
+            main = next((int(line[len("MAINPID="):]) for line in watched.told() or [] if line.startswith("MAINPID=")), None)
+        if main in (None, watched.child.pid):
+            raise Wrong("no other process was announced")
+        try:
+            watched.wait_for("READY=1")
+            watched.wait_for("WATCHDOG=1")
+            if watched.child.wait(LIMIT) != 0:
+                raise Wrong("the old one ended with %d" % watched.child.returncode)
+            Connection(watched.port).close()
+        finally:
+            os.kill(main, signal.SIGKILL)
+    return "process %d after %d" % (main, watched.child.pid)
+
+
 @contextlib.contextmanager
 def activated(given, *listen, names="clients", datagram=False):
     """A lockward that systemd-socket-activate starts as soon as somebody connects."""
@@ -161,6 +186,7 @@ def package_installs_runs_in_its_sandbox_and_goes(given):
         confined(machine)
         locks(machine)
         read_again(machine)
+        upgraded(machine)
         by_socket(machine)
         kept_alive(machine)
         changed(machine, given.package())
@@ -218,6 +244,21 @@ def read_again(machine):
     machine.run("systemctl", "reload", "lockward")
     if machine.state("ActiveState") != "active":
         raise Wrong("a reload ended it")
+
+
+def upgraded(machine):
+    """Another process takes the place of the main one inside the service; systemd knows it, and looks after it."""
+    before = machine.state("MainPID")
+    machine.run("systemctl", "kill", "--signal=USR2", "--kill-whom=main", "lockward")
+    machine.wait_for("another main process", lambda: machine.state("MainPID") not in (before, "0"))
+    machine.wait_for("the end of the old one", lambda: not machine.exists("/proc/" + before))
+    if machine.state("ActiveState") != "active":
+        raise Wrong("after an upgrade the service is " + machine.state("ActiveState"))
+    machine.run("lockward", "health")
+    after = machine.state("MainPID")
+    machine.run("kill", "-KILL", after)
+    machine.wait_for("a restart", lambda: machine.state("ActiveState") == "active" and
+                     machine.state("MainPID") not in (after, "0"))
 
 
 def by_socket(machine):
@@ -292,4 +333,5 @@ def gone(machine):
 
 
 SLOW = [package_installs_runs_in_its_sandbox_and_goes]
-CHECKS = [service_manager_is_told_all, sockets_are_taken_over, sockets_that_cannot_be_meant_are_refused]
+CHECKS = [service_manager_is_told_all, another_process_is_announced, sockets_are_taken_over,
+          sockets_that_cannot_be_meant_are_refused]

@@ -185,16 +185,52 @@ fn a_drain_ends_an_idle_client_at_once() {
 }
 
 #[test]
-fn a_drain_waits_for_answers_and_takes_no_new_request() {
+fn a_drain_waits_for_answers_and_reads_no_new_request() {
     let mut rig = Rig::plain();
     rig.sends(&["GET a"]);
     rig.take_upstream();
     rig.session.leave();
     assert_eq!(rig.reads(), (false, true));
-    rig.sends(&["GET b"]);
-    rig.server_got(&[]);
     rig.server(":1|");
     rig.heard(":1|");
+    rig.is_over();
+}
+
+#[test]
+fn what_was_read_of_a_client_is_served_before_it_leaves() {
+    let leaving: [fn(&mut Rig); 2] = [|rig| rig.session.leave_soon(), |rig| rig.session.leave()];
+    for leave in leaving {
+        let mut rig = Rig::plain();
+        // The second waits behind the first.
+        rig.sends(&["SELECT 1", "GET a"]);
+        rig.server_got(&["SELECT 1"]);
+        leave(&mut rig);
+        rig.server("+OK|");
+        rig.server_got(&["GET a"]);
+        rig.goes_on();
+        rig.server(":1|");
+        rig.heard("+OK|:1|");
+        rig.is_over();
+    }
+}
+
+#[test]
+fn who_leaves_soon_is_heard_until_nothing_is_under_way() {
+    let mut rig = Rig::plain();
+    rig.sends(&["GET a"]);
+    rig.session.leave_soon();
+    assert_eq!(rig.reads(), (true, true));
+    rig.sends(&["GET b"]);
+    let request = command("SET a 1");
+    rig.sends_bytes(&request[..10]);
+    rig.server_got(&["GET a", "GET b"]);
+    rig.server(":1|:2|");
+    rig.heard(":1|:2|");
+    assert_eq!(rig.reads(), (true, true), "the rest of that request is on its way");
+    rig.sends_bytes(&request[10..]);
+    rig.server_got(&["SET a 1"]);
+    rig.server("+OK|");
+    rig.heard("+OK|");
     rig.is_over();
 }
 
@@ -205,9 +241,10 @@ fn a_drain_waits_for_the_end_of_a_transaction() {
     rig.session.leave();
     assert_eq!(rig.reads(), (true, true));
     rig.sends(&["SET a 1", "EXEC", "GET a"]);
-    rig.server_got(&["SET a 1", "EXEC"]);
-    rig.server("+QUEUED|*1|+OK|");
-    rig.heard("+QUEUED|*1|+OK|");
+    rig.server_got(&["SET a 1", "EXEC", "GET a"]);
+    assert_eq!(rig.reads(), (false, true));
+    rig.server("+QUEUED|*1|+OK|:1|");
+    rig.heard("+QUEUED|*1|+OK|:1|");
     rig.is_over();
 }
 

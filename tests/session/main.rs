@@ -2,6 +2,7 @@
 
 mod ending;
 mod filters;
+mod holding;
 mod identity;
 mod limits;
 mod locks;

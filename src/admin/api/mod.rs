@@ -28,6 +28,67 @@ pub struct Reloaded {
     pub needs_restart: Vec<String>,
 }
 
+/// The process that answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number, as it sees it itself.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// When it began.
+    pub started_ms: u64,
+    /// What it does with clients.
+    pub state: ProcessState,
+}
+
+/// What a process does with clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessState {
+    /// Serves them.
+    #[default]
+    Serving,
+    /// Holds them back for a while.
+    Paused,
+    /// Ends, and sends them away.
+    Draining,
+}
+
+/// A process that has taken the place of the one that was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgraded {
+    /// Its number.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// Where it serves HTTP.
+    pub admin: String,
+    /// The process that was asked, which drains.
+    pub was: Process,
+}
+
+/// Whether clients are held back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// For how long they still are, in milliseconds; nothing if they are not.
+    pub left_ms: Option<u64>,
+    /// Clients that wait for an answer of the server, or are in the middle of a transaction.
+    pub under_way: usize,
+    /// Clients in a command that blocks.
+    pub blocked: usize,
+}
+
+/// For how long clients are to be held back.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PauseQuery {
+    /// As in the configuration; 30 s if it is left out, 5 minutes at most.
+    #[serde(rename = "for")]
+    pub length: Option<String>,
+    /// How long to wait until nothing is under way, 8 s at most; not at all if it is left out.
+    pub wait: Option<String>,
+}
+
 /// What `/api/v1/live` sends: the table as asked for, and the rules, whenever either has changed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {

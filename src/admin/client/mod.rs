@@ -2,6 +2,7 @@
 //! and has locks released. Speaks plain HTTP to one address; follows no redirects and no proxy settings. Everything that
 //! is read is bounded in size, every wait in time.
 
+mod operating;
 mod release;
 mod sse;
 mod stream;
@@ -188,7 +189,11 @@ impl Client {
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        let (status, body) = self.call(Method::GET, path, "").await?;
+        let answer = self.call(Method::GET, path, "").await?;
+        self.parse(answer)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, (status, body): (StatusCode, Bytes)) -> Result<T, ClientError> {
         if status != StatusCode::OK {
             return Err(self.refused(status, &body));
         }
@@ -197,12 +202,22 @@ impl Client {
 
     /// One request and its whole answer.
     async fn call(&self, method: Method, path: &str, token: &str) -> Result<(StatusCode, Bytes), ClientError> {
+        self.call_within(CALL_TIMEOUT, method, path, token).await
+    }
+
+    async fn call_within(
+        &self,
+        limit: Duration,
+        method: Method,
+        path: &str,
+        token: &str,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
         let whole = async {
             let (response, _connection) = self.send(method, path, token, "application/json").await?;
             let status = response.status();
             Ok((status, self.body(response).await?))
         };
-        timeout(CALL_TIMEOUT, whole).await.map_err(|_| self.timed_out())?
+        timeout(limit, whole).await.map_err(|_| self.timed_out())?
     }
 
     /// Sends a request; the answer's body comes as long as the connection is kept.

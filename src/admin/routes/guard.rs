@@ -9,12 +9,15 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::Admin;
 use super::failure::{Failure, failure};
+use super::{Admin, UPGRADE};
 use crate::admin::hosts::HostFault;
 
 /// For one answer to be found.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For a new process to take this one's place: more than it gets for that.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Everything that a page may load comes from here, and nobody may frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -34,13 +37,17 @@ const HEADERS: [(HeaderName, &str); 6] = [
 pub(super) async fn guard(State(shared): Admin, request: Request, next: Next) -> Response {
     // What names no lock and no client may be asked for by any name: scrapers and probes come by DNS.
     let harmless = matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics");
+    let limit = match request.uri().path() {
+        UPGRADE => UPGRADE_TIMEOUT,
+        _ => ANSWER_TIMEOUT,
+    };
     let answered = match shared.hosts.check(request.version(), request.headers()) {
         Err(fault) if fault != HostFault::Foreign || !harmless => Err(misdirected(fault)),
         _ if guarded(&request) && shared.hosts.foreign_page_asks(request.headers()) => {
             let text = "a web page of another origin must not ask for this";
             Err(failure(StatusCode::FORBIDDEN, text))
         }
-        _ => tokio::time::timeout(ANSWER_TIMEOUT, next.run(request))
+        _ => tokio::time::timeout(limit, next.run(request))
             .await
             .map_err(|_| failure(StatusCode::GATEWAY_TIMEOUT, "there was no answer in time")),
     };

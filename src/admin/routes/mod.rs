@@ -6,10 +6,12 @@ mod guard;
 mod locks;
 mod openapi;
 mod page;
+mod pause;
 mod reading;
 mod release;
 mod reload;
 mod streams;
+mod upgrade;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +26,7 @@ use axum::{Json, Router};
 use tokio::sync::{Semaphore, watch};
 
 use super::Backend;
-use super::api::{RuleView, Suggestions};
+use super::api::{Process, RuleView, Suggestions};
 use super::hosts::Hosts;
 use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Limit};
 use failure::{Failure, failure};
@@ -32,6 +34,9 @@ use reading::Readings;
 
 /// Where single locks are.
 pub(super) const LOCKS: &str = "/api/v1/locks/";
+
+/// The one call that may take long.
+pub(super) const UPGRADE: &str = "/-/upgrade";
 
 struct Shared {
     backend: Arc<dyn Backend>,
@@ -76,7 +81,7 @@ pub(super) fn router(
 }
 
 /// What is asked for by programs; the page is not. All of it stands in the OpenAPI file.
-fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 13] {
+fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 18] {
     let lock = get(locks::one).delete(release::release_lock);
     [
         ("/metrics", get(metrics)),
@@ -92,12 +97,21 @@ fn paths() -> [(&'static str, MethodRouter<Arc<Shared>>); 13] {
         ("/api/v1/events", get(streams::events)),
         ("/api/v1/live", get(streams::live)),
         ("/api/v1/openapi.json", get(openapi::openapi)),
+        ("/api/v1/process", get(process)),
+        ("/api/v1/pause", get(pause::paused)),
         ("/-/reload", post(reload::reload)),
+        ("/-/pause", post(pause::pause)),
+        ("/-/resume", post(pause::resume)),
+        (UPGRADE, post(upgrade::upgrade)),
     ]
 }
 
 async fn rules(State(shared): Admin) -> Json<Vec<RuleView>> {
     Json(shared.backend.rules())
+}
+
+async fn process(State(shared): Admin) -> Json<Process> {
+    Json(shared.backend.process())
 }
 
 async fn suggestions(State(shared): Admin) -> Result<Json<Suggestions>, Failure> {

@@ -1,8 +1,6 @@
 //! How the events of the sessions change what the keeper knows. It hands out nothing; it only plans.
 
-use bytes::Bytes;
-
-use super::lease::{ENDLESS_MS, Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
+use super::lease::{Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
 use super::{Bound, Keeper, Waited};
 use crate::event::{Event, Grant, Operation, Release, ReleaseOutcome, RuleIndex, Time, What};
 
@@ -66,38 +64,12 @@ impl Keeper {
         }
         let renews = self.rule(event.rule).is_some_and(|rule| rule.renew);
         let closed = self.departed.get(&event.connection.number).copied();
-        let (id, crowded) = self.book.insert(Lease {
-            database: event.database,
-            // The key may be a slice of a whole read buffer, which it would keep alive.
-            key: Bytes::copy_from_slice(&event.key),
-            token: grant.token,
-            rule: event.rule,
-            owner: event.owner.clone(),
-            owner_id: 0,
-            connection: event.connection.clone(),
+        let lease = Lease {
             connected: closed.is_none(),
-            bond,
-            granted: event.at,
-            fence: grant.fence,
-            ttl_ms: grant.ttl_ms,
-            due: grant.ttl_ms.map(|ttl| event.at.plus_ms(ttl)),
-            phase: Phase::Live,
             renew_at: renews.then(|| renewal_after(event.at, grant.ttl_ms)),
-            renewal_over: false,
-            lost: false,
-            said_ended: false,
-            leave_at: None,
-            endless_look_at: event.at.plus_ms(ENDLESS_MS),
-            pending: None,
-            attempts: 0,
-            mark: None,
-            renewals: 0,
-            extensions: 0,
-            foreign_tries: 0,
-            paid: false,
-            has_forerunners: false,
-            timer: None,
-        });
+            ..Lease::new(event, grant, bond)
+        };
+        let (id, crowded) = self.book.insert(lease);
         self.dropped.leases += u64::from(crowded);
         if let Some(how) = closed {
             self.leave_lease(id, event.at, how);
@@ -127,7 +99,7 @@ impl Keeper {
     }
 
     /// Makes room for one more lease with a key of so many bytes.
-    fn make_room(&mut self, rule: RuleIndex, key: usize) -> bool {
+    pub(super) fn make_room(&mut self, rule: RuleIndex, key: usize) -> bool {
         while self.book.len() >= self.limits.leases || self.book.key_bytes() + key > self.limits.key_bytes {
             let Some(id) = self.expendable(rule) else { return false };
             self.book.remove(id);

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use super::Bound;
-use crate::event::{ConnectionId, Event, Owner, RuleIndex, Time, Token, What};
+use crate::event::{ConnectionId, Event, Grant, Owner, RuleIndex, Time, Token, What};
 use crate::lock::DUE_MARGIN_MS;
 use crate::lock::chore::Task;
 
@@ -133,6 +133,43 @@ pub(super) struct Lease {
 }
 
 impl Lease {
+    /// A lease that was granted just now, through a connection that is not linked to it yet. Its owner gets its number in
+    /// the book.
+    pub(super) fn new(event: &Event, grant: &Grant, bond: Bound) -> Lease {
+        Lease {
+            database: event.database,
+            // The key may be a slice of a whole read buffer, which it would keep alive.
+            key: Bytes::copy_from_slice(&event.key),
+            token: grant.token,
+            rule: event.rule,
+            owner: event.owner.clone(),
+            owner_id: 0,
+            connection: event.connection.clone(),
+            connected: false,
+            bond,
+            granted: event.at,
+            fence: grant.fence,
+            ttl_ms: grant.ttl_ms,
+            due: grant.ttl_ms.map(|ttl| event.at.plus_ms(ttl)),
+            phase: Phase::Live,
+            renew_at: None,
+            renewal_over: false,
+            lost: false,
+            said_ended: false,
+            leave_at: None,
+            endless_look_at: event.at.plus_ms(ENDLESS_MS),
+            pending: None,
+            attempts: 0,
+            mark: None,
+            renewals: 0,
+            extensions: 0,
+            foreign_tries: 0,
+            paid: false,
+            has_forerunners: false,
+            timer: None,
+        }
+    }
+
     /// Observed only: there is no record on the server that a chore could speak of.
     pub(super) fn is_observed(&self) -> bool {
         self.token.0.is_nil()

@@ -20,7 +20,7 @@ pub(super) fn event(shared: &Shared, untold: &Untold) -> api::Event {
 pub(super) fn render(shared: &Shared, database: u32, key: &[u8], rule: &str, entry: &Entry) -> api::Event {
     let mut event = api::Event {
         id: entry.id,
-        time_ms: shared.unix_ms(entry.at),
+        time_ms: shared.clock.unix_ms(entry.at),
         key: String::from_utf8_lossy(key).into_owned(),
         key_encoded: encode(key),
         database,
@@ -33,7 +33,7 @@ pub(super) fn render(shared: &Shared, database: u32, key: &[u8], rule: &str, ent
     };
     if entry.count > 1 {
         event.count = Some(entry.count);
-        event.until_ms = Some(shared.unix_ms(entry.until));
+        event.until_ms = Some(shared.clock.unix_ms(entry.until));
     }
     details(&entry.what, &mut event);
     event

@@ -41,7 +41,7 @@ pub(super) fn list(shared: &Shared, query: &LocksQuery) -> Result<LockList, Stri
     }
     let (table, dropped) = (reading.into_table(), shared.keeper().dropped());
     Ok(LockList {
-        now_ms: shared.unix_ms(at),
+        now_ms: shared.clock.unix_ms(at),
         total: table.total as u64,
         matched: table.matched as u64,
         offset,
@@ -135,11 +135,11 @@ fn lock(shared: &Shared, row: &Row, at: Time) -> Lock {
         client_name: name.map(str::to_owned),
         client_address: client.as_ref().map(|client| client.address.to_string()),
         connected: row.connected,
-        since_ms: shared.unix_ms(row.granted),
+        since_ms: shared.clock.unix_ms(row.granted),
         held_ms,
         ttl_ms: row.ttl_ms,
         ttl_left_ms: row.due.map(|due| due.since(at) / 1000),
-        expires_at_ms: row.due.map(|due| shared.unix_ms(due)),
+        expires_at_ms: row.due.map(|due| shared.clock.unix_ms(due)),
         renewals: row.renewals,
         extensions: row.extensions,
         fence: row.fence,
@@ -159,9 +159,9 @@ fn waiter(shared: &Shared, waiting: &Waiting, at: Time) -> Waiter {
         owner: waiting.owner.to_string(),
         connection: waiting.connection.to_string(),
         client_name: shared.clients.name(&waiting.connection),
-        first_ms: shared.unix_ms(waiting.first),
+        first_ms: shared.clock.unix_ms(waiting.first),
         waited_ms: at.since(waiting.first) / 1000,
-        last_ms: shared.unix_ms(waiting.last),
+        last_ms: shared.clock.unix_ms(waiting.last),
         tries: waiting.tries,
     }
 }

@@ -10,15 +10,19 @@ mod suggestions;
 mod warnings;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{broadcast, watch};
 
+use super::pausing::Census;
 use super::reload::Reloader;
 use super::shared::Shared;
 use super::telling::Untold;
+use super::upgrade::{self, Upgrader};
 use crate::admin::api::{
-    Event, Known, LockList, LocksQuery, RecordPage, RecordsQuery, Reloaded, RuleView, Suggestions,
+    Event, Known, LockList, LocksQuery, Pause, Process, ProcessState, RecordPage, RecordsQuery, Reloaded, RuleView,
+    Suggestions, Upgraded,
 };
 use crate::admin::{Answer, Backend, RecordsError};
 use crate::event::{ConnectionId, Event as LockEvent, Release, ReleaseOutcome, What};
@@ -45,19 +49,7 @@ impl Admin {
 
 impl Backend for Admin {
     fn ready(&self) -> Result<(), String> {
-        if *self.shared.draining.borrow() {
-            return Err("draining".to_owned());
-        }
-        let state = self.shared.own.state();
-        let state = state.borrow();
-        match (&state.error, state.up) {
-            (_, true) if self.shared.condition.load().replica => {
-                Err("the server is a replica and refuses writes".to_owned())
-            }
-            (_, true) => Ok(()),
-            (Some(error), false) => Err(error.clone()),
-            (None, false) => Err("the server has not answered yet".to_owned()),
-        }
+        ready(&self.shared)
     }
 
     fn metrics_text(&self) -> String {
@@ -133,6 +125,53 @@ impl Backend for Admin {
         })
     }
 
+    fn process(&self) -> Process {
+        Process {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_ms: self.shared.clock.began_unix_ms,
+            state: match *self.shared.draining.borrow() {
+                true => ProcessState::Draining,
+                false if self.shared.pausing.is_on() => ProcessState::Paused,
+                false => ProcessState::Serving,
+            },
+        }
+    }
+
+    fn upgrade(&self) -> Result<Upgraded, String> {
+        let was = self.process();
+        let upgraded = Upgrader(Arc::clone(&self.shared)).upgrade();
+        let upgrade::Upgraded { pid, ready } = upgraded.map_err(|error| error.to_string())?;
+        Ok(Upgraded {
+            pid,
+            version: ready.version,
+            admin: ready.admin,
+            was,
+        })
+    }
+
+    fn pause(&self, length: Duration, wait: Duration) -> Answer<Pause> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            if *shared.draining.borrow() {
+                return Err("this lockward is draining".to_owned());
+            }
+            shared.pause(length);
+            let census = shared.pausing.settled(wait).await;
+            Ok(pause(&shared, census))
+        })
+    }
+
+    fn resume(&self) -> Answer<Pause> {
+        self.shared.resume("an operator asked for it");
+        self.paused()
+    }
+
+    fn paused(&self) -> Answer<Pause> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { Ok(pause(&shared, shared.pausing.census().await)) })
+    }
+
     fn rules(&self) -> Vec<RuleView> {
         rules::views(&self.shared)
     }
@@ -164,6 +203,32 @@ impl Backend for Admin {
 
     fn changes(&self) -> watch::Receiver<()> {
         self.shared.telling.changes.subscribe()
+    }
+}
+
+fn pause(shared: &Shared, census: Census) -> Pause {
+    Pause {
+        left_ms: shared.pausing.left().map(|left| left.as_millis() as u64),
+        under_way: census.under_way,
+        blocked: census.blocked,
+    }
+}
+
+/// Whether clients should be sent here, or why not.
+pub(super) fn ready(shared: &Shared) -> Result<(), String> {
+    if *shared.draining.borrow() {
+        return Err("draining".to_owned());
+    }
+    if let Some(left) = shared.pausing.left() {
+        return Err(format!("paused, for {} s at most", left.as_secs() + 1));
+    }
+    let state = shared.own.state();
+    let state = state.borrow();
+    match (&state.error, state.up) {
+        (_, true) if shared.condition.load().replica => Err("the server is a replica and refuses writes".to_owned()),
+        (_, true) => Ok(()),
+        (Some(error), false) => Err(error.clone()),
+        (None, false) => Err("the server has not answered yet".to_owned()),
     }
 }
 

@@ -95,7 +95,7 @@ fn figures(shared: &Shared, chronicle: &Chronicle, index: RuleIndex, now: Time, 
     view.hold = spread(&figures.hold);
     view.wait = spread(&figures.wait);
     if let Some((steps, last)) = chronicle.recent(index, now) {
-        view.recent = recent(&steps, shared.unix_ms(last));
+        view.recent = recent(&steps, shared.clock.unix_ms(last));
     }
 }
 

@@ -23,11 +23,11 @@ pub(super) fn all(shared: &Shared) -> Suggestions {
     let mut groups = snapshot.groups();
     leave_out_covered(&policy.rules, &mut groups);
     let uncovered = uncovered(groups, is_built_in(&policy.rules));
-    let mut rules = matched_nothing(&policy.rules, &uncovered, now);
+    let mut rules = matched_nothing(&policy.rules, &uncovered, shared.clock.age());
     rules.extend(rules::advice(shared));
     Suggestions {
-        since_ms: shared.unix_ms(Time(0)),
-        now_ms: shared.unix_ms(now),
+        since_ms: shared.clock.began_unix_ms,
+        now_ms: shared.clock.unix_ms(now),
         built_in: is_built_in(&policy.rules).then(|| BUILT_IN.to_owned()),
         uncovered,
         rules,

@@ -74,16 +74,18 @@ impl Client {
             return Poll::Pending;
         };
         let (shared, session) = (&self.worker.shared, &mut self.session);
-        with_scratch(|scratch| match own.stream.poll_read(cx, scratch) {
+        let read = with_scratch(|scratch| match own.stream.poll_read(cx, scratch) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(0) | Err(_)) => {
-                session.upstream_ended();
-                Poll::Ready(())
-            }
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(false),
             Poll::Ready(Ok(len)) => {
                 shared.moved(Side::Upstream, Direction::In, len);
                 session.receive_upstream(scratch.get(..len).unwrap_or_default(), shared.now());
-                Poll::Ready(())
+                Poll::Ready(true)
+            }
+        });
+        read.map(|open| {
+            if !open && !self.outlives_own() {
+                self.session.upstream_ended();
             }
         })
     }

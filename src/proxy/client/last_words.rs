@@ -17,6 +17,8 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Writes the last bytes and closes. Tells how many of them were written.
 pub(super) async fn say(mut stream: Stream, mut bytes: BytesMut) -> usize {
     let length = bytes.len();
+    // The end goes in the packet of the last byte, so that nobody who reads that asks for more.
+    stream.socket().hold_back();
     let writing = async {
         loop {
             match flush(&stream, &mut bytes) {

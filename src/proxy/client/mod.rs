@@ -3,6 +3,8 @@
 //! nothing about commands or locks.
 
 mod carry;
+mod farewell;
+mod holding;
 mod last_words;
 mod moving;
 
@@ -67,10 +69,16 @@ pub(super) struct Client {
     reading: bool,
     /// When it last sent something or was answered.
     active: Time,
+    /// When it came.
+    came: Time,
     /// It is on the list of those whose answers wait to be written.
     answered: bool,
     /// Bytes of it that count as lying here.
     held: usize,
+    /// A drain was asked for.
+    leaving: bool,
+    /// It waits for another connection to the server.
+    moving: bool,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
     timer: Timer,
 }
@@ -99,6 +107,8 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
     let upstream = if worker.shares() {
         Upstream::None
     } else {
+        // The server may be away on purpose.
+        shared.pausing.over().await;
         match connect(shared).await {
             Ok(own) => Upstream::Own(own),
             Err(error) => {
@@ -130,8 +140,11 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
             waker: None,
             reading: false,
             active: worker.shared.now(),
+            came: worker.shared.now(),
             answered: false,
             held: 0,
+            leaving: false,
+            moving: false,
             timer: None,
         })
     });
@@ -145,7 +158,11 @@ async fn run(client: &Rc<ClientCell>) {
     loop {
         match poll_fn(|cx| client.borrow_mut().poll(cx)).await {
             Step::Abort => return,
-            Step::Want(line) => moving::get(client, line).await,
+            Step::Want(line) => {
+                client.borrow_mut().moving = true;
+                moving::get(client, line).await;
+                client.borrow_mut().moving = false;
+            }
             Step::Close => {
                 let (downstream, rest) = client.borrow_mut().close();
                 let Some(downstream) = downstream else { return };
@@ -170,6 +187,9 @@ impl Client {
             client_silent = self.read_downstream(cx).is_pending();
         }
         loop {
+            if self.leaving && self.says_farewell(cx) {
+                return Poll::Ready(Step::Close);
+            }
             self.write();
             self.mind_held();
             let (read_downstream, read_upstream) = match self.session.next() {
@@ -196,7 +216,7 @@ impl Client {
     /// The connection that it needs, or can make do with from here on.
     fn wants(&self) -> Option<Line> {
         if !self.worker.shares() {
-            return None;
+            return self.lacks_own().then_some(Line::Own);
         }
         let may_share = || {
             let own = matches!(self.upstream, Upstream::Own(_));
@@ -262,6 +282,8 @@ impl Client {
     }
 
     fn close(&mut self) -> (Option<Stream>, BytesMut) {
+        // Before the last answers are heard.
+        self.hand_over();
         self.upstream = Upstream::None;
         (self.downstream.take(), mem::take(&mut self.session.to_downstream))
     }
@@ -312,12 +334,6 @@ impl Client {
             self.session.upstream_ended();
             self.wake();
         }
-    }
-
-    /// A drain was asked for.
-    pub(super) fn leave(&mut self) {
-        self.session.leave();
-        self.wake();
     }
 
     /// Makes its task look around.

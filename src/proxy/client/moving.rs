@@ -194,6 +194,10 @@ impl Client {
         if self.downstream.is_none() {
             return;
         }
+        if self.leaving {
+            // They may be its last.
+            return self.wake();
+        }
         self.write();
         self.mind_held();
         let Next::Wait { read_downstream, .. } = self.session.next() else {

@@ -1,0 +1,42 @@
+//! A client that is held back while the server is restarted or switched. If its own connection to the server breaks
+//! meanwhile and nothing of it depends on that one, it gets another when it goes on, and does not notice.
+
+use super::{Client, Upstream};
+use crate::event::Time;
+use crate::proxy::pausing::Census;
+
+impl Client {
+    /// Sends nothing new to the server, or goes on.
+    pub(in crate::proxy) fn hold(&mut self, held: bool, now: Time) {
+        self.session.hold(held);
+        if !held {
+            // The time did not run against it.
+            self.active = now;
+            self.session.advance(now);
+        }
+        self.wake();
+    }
+
+    /// Adds itself to those who are under way, if it is.
+    pub(in crate::proxy) fn count(&self, census: &mut Census) {
+        if self.session.is_under_way() || self.moving {
+            census.under_way += 1;
+        } else if self.session.is_blocked() {
+            census.blocked += 1;
+        }
+    }
+
+    /// The connection of its own has broken: whether it can do without until it goes on.
+    pub(super) fn outlives_own(&mut self) -> bool {
+        let can = !self.leaving && self.session.may_lose_line();
+        if can {
+            self.upstream = Upstream::None;
+        }
+        can
+    }
+
+    /// Whether it has something to send and lost the connection for it.
+    pub(super) fn lacks_own(&self) -> bool {
+        matches!(self.upstream, Upstream::None) && !self.session.to_upstream.is_empty()
+    }
+}

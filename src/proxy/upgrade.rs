@@ -1,0 +1,316 @@
+//! The old process' side of an upgrade: it starts the new one, hands its listening sockets over, and lets go only when that
+//! one serves. If it does not come to that in time, it is ended, and nothing has changed.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use super::backend;
+use super::handover::{self, Lines, Opening, Order, Origins, Ready, VARIABLE, Word};
+use super::listener::Listener;
+use super::shared::Shared;
+
+/// How long the new process may take until it could serve.
+const LIMIT: Duration = Duration::from_secs(15);
+/// And then until it does.
+const SERVING_LIMIT: Duration = Duration::from_secs(5);
+/// So long we wait for the new process to take what it is told of leases.
+const TELLING_LIMIT: Duration = Duration::from_secs(2);
+
+/// Why this process goes on as if nothing had been.
+#[derive(Debug, Error)]
+pub enum UpgradeError {
+    /// Nobody said how another one is started, or it cannot be.
+    #[error("{0}")]
+    Impossible(String),
+    /// It is being done already.
+    #[error("an upgrade is under way already")]
+    UnderWay,
+    /// This process ends.
+    #[error("this lockward is draining")]
+    Draining,
+    /// The new one would not hold them back.
+    #[error("clients are held back (paused): let them go on first, with `lockward resume`")]
+    Paused,
+    /// The new program cannot be started.
+    #[error("the new process cannot be started: {0}")]
+    Start(io::Error),
+    /// It could not serve: its own words.
+    #[error("the new process could not serve: {0}")]
+    Failed(String),
+    /// It has ended without a word.
+    #[error("the new process ended before it served ({0}); if it said why, that stands in the log")]
+    Ended(String),
+    /// It took too long, or said something else.
+    #[error("the new process did not come to serve within {limit} s: {0}", limit = LIMIT.as_secs())]
+    Late(io::Error),
+    /// This one could serve clients, and that one cannot.
+    #[error("the new process would not be ready, and this one is: {0}")]
+    NotReady(String),
+}
+
+/// Knows what the new process is.
+pub trait Successor: Send + Sync {
+    /// The command that starts it. The error says why there can be none.
+    ///
+    /// # Errors
+    /// A sentence.
+    fn command(&self) -> Result<Command, String>;
+
+    /// From here on the service manager is to look after this process.
+    fn is_main(&self, pid: u32);
+}
+
+/// A new process that serves.
+#[derive(Clone, Debug)]
+pub struct Upgraded {
+    /// Its number.
+    pub pid: u32,
+    /// What it says of itself.
+    pub ready: Ready,
+}
+
+/// The listening sockets, once more.
+struct Sockets {
+    origins: Origins,
+    /// The clients', then that for HTTP.
+    all: Vec<OwnedFd>,
+}
+
+/// What an upgrade takes.
+pub(super) struct Upgrading {
+    successor: Box<dyn Successor>,
+    /// `None` once this process ends.
+    sockets: Mutex<Option<Sockets>>,
+    /// This process ends.
+    ending: AtomicBool,
+    /// The new process that serves.
+    heir: Mutex<Option<(Upgraded, UnixStream)>>,
+    done: Notify,
+}
+
+/// Whoever has one can have the proxy's place taken.
+#[derive(Clone)]
+pub struct Upgrader(pub(super) Arc<Shared>);
+
+impl Upgrading {
+    pub(super) fn new(
+        successor: Box<dyn Successor>,
+        origins: Origins,
+        clients: &[Listener],
+        admin: &TcpListener,
+    ) -> io::Result<Upgrading> {
+        let sockets = clients.iter().map(Listener::as_fd).chain([admin.as_fd()]);
+        let all = sockets.map(|socket| socket.try_clone_to_owned());
+        let all = all.collect::<io::Result<_>>()?;
+        Ok(Upgrading {
+            successor,
+            sockets: Mutex::new(Some(Sockets { origins, all })),
+            ending: AtomicBool::new(false),
+            heir: Mutex::default(),
+            done: Notify::new(),
+        })
+    }
+
+    fn heir(&self) -> MutexGuard<'_, Option<(Upgraded, UnixStream)>> {
+        self.heir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until another process has taken this one's place.
+    pub(super) async fn done(&self) {
+        self.done.notified().await;
+    }
+
+    /// Lets the listening sockets go: this process takes nobody any more. An upgrade that is under way comes to nothing,
+    /// and lets them go then.
+    pub(super) fn let_go(&self) {
+        self.ending.store(true, Ordering::Release);
+        if let Ok(mut sockets) = self.sockets.try_lock() {
+            *sockets = None;
+        }
+    }
+
+    /// Whether a new process serves.
+    pub(super) fn has_heir(&self) -> bool {
+        self.heir().is_some()
+    }
+
+    /// The listeners of which the new process uses the sockets.
+    pub(super) fn keeps_sockets(&self) -> Vec<String> {
+        let heir = self.heir();
+        heir.as_ref()
+            .map_or_else(Vec::new, |(upgraded, _)| upgraded.ready.took_clients.clone())
+    }
+
+    /// Tells the new process of all leases that hold their locks. Blocks.
+    pub(super) fn bequeath(&self, shared: &Shared) {
+        let heir = self.heir();
+        let Some((_, line)) = &*heir else { return };
+        let held = shared.keeper().held(shared.now());
+        for lease in &held {
+            if let Err(error) = handover::say(line, &Order::Lease(lease.into())) {
+                tracing::warn!(%error, "the new process does not hear of all leases");
+                return;
+            }
+        }
+    }
+
+    fn hand_over(&self, shared: &Shared, sockets: &Sockets) -> Result<(Upgraded, UnixStream), UpgradeError> {
+        let mut command = self.successor.command().map_err(UpgradeError::Impossible)?;
+        let (ours, theirs) = UnixStream::pair().map_err(UpgradeError::Start)?;
+        let child = command
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .env(VARIABLE, std::process::id().to_string())
+            .spawn()
+            .map_err(UpgradeError::Start)?;
+        // With it goes our hold on the other end, so that its end is heard.
+        drop(command);
+        let mut started = Started(Some(child));
+        let pid = started.pid();
+        let ready = self.until_ready(shared, sockets, &ours, &mut started)?;
+        if self.ending.load(Ordering::Acquire) {
+            return Err(UpgradeError::Draining);
+        }
+        until_serving(&ours, &mut started)?;
+        started.0 = None;
+        self.successor.is_main(pid);
+        if let Err(error) = handover::say(&ours, &Order::Main) {
+            tracing::warn!(%error, "the new process does not hear that it is the main one");
+        }
+        Ok((Upgraded { pid, ready }, ours))
+    }
+
+    fn until_ready(
+        &self,
+        shared: &Shared,
+        sockets: &Sockets,
+        line: &UnixStream,
+        started: &mut Started,
+    ) -> Result<Ready, UpgradeError> {
+        let opening = Opening {
+            origins: sockets.origins.clone(),
+            clock: shared.now().0,
+        };
+        let all: Vec<_> = sockets.all.iter().map(AsFd::as_fd).collect();
+        if let Err(error) = handover::send_sockets(line, &opening, &all) {
+            return Err(match error.kind() {
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => UpgradeError::Ended(started.end()),
+                _ => UpgradeError::Start(error),
+            });
+        }
+        match word(line, LIMIT, started)? {
+            Word::Ready(ready) => match (&ready.not_ready, backend::ready(shared)) {
+                (Some(reason), Ok(())) => Err(UpgradeError::NotReady(reason.clone())),
+                _ => Ok(ready),
+            },
+            Word::Failed(text) => Err(UpgradeError::Failed(text)),
+            Word::Serving => Err(UpgradeError::Late(io::ErrorKind::InvalidData.into())),
+        }
+    }
+}
+
+fn until_serving(line: &UnixStream, started: &mut Started) -> Result<(), UpgradeError> {
+    line.set_write_timeout(Some(TELLING_LIMIT))
+        .and_then(|()| handover::say(line, &Order::Go))
+        .map_err(|_| UpgradeError::Ended(started.end()))?;
+    match word(line, SERVING_LIMIT, started)? {
+        Word::Serving => Ok(()),
+        Word::Failed(text) => Err(UpgradeError::Failed(text)),
+        Word::Ready(_) => Err(UpgradeError::Late(io::ErrorKind::InvalidData.into())),
+    }
+}
+
+/// The next thing that the new process says. It says nothing more before it is answered, so nothing is lost between two.
+fn word(line: &UnixStream, limit: Duration, started: &mut Started) -> Result<Word, UpgradeError> {
+    let said = Lines::new(line).and_then(|mut lines| lines.next(Some(Instant::now() + limit)));
+    match said {
+        Ok(Some(word)) => Ok(word),
+        Ok(None) => Err(UpgradeError::Ended(started.end())),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(UpgradeError::Ended(started.end())),
+        Err(error) => Err(UpgradeError::Late(error)),
+    }
+}
+
+/// A new process that is ended unless it is let go.
+struct Started(Option<Child>);
+
+impl Started {
+    fn pid(&self) -> u32 {
+        self.0.as_ref().map_or(0, Child::id)
+    }
+
+    /// How it ended; it does now, if it has not yet.
+    fn end(&mut self) -> String {
+        let Some(child) = &mut self.0 else { return String::new() };
+        // It closed its end of the line, and is about to end; or it hangs.
+        let soon = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < soon {
+            if let Ok(Some(status)) = child.try_wait() {
+                return status.to_string();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        "it was ended".to_owned()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Upgrader {
+    /// Has a new process take this one's place, or changes nothing; says in the log which. Blocks until that serves, or
+    /// for some seconds. This process drains from then on.
+    ///
+    /// # Errors
+    /// Why nothing has changed.
+    pub fn upgrade(&self) -> Result<Upgraded, UpgradeError> {
+        let outcome = self.try_upgrade();
+        match &outcome {
+            Ok(upgraded) => tracing::info!(
+                pid = upgraded.pid,
+                version = upgraded.ready.version,
+                "upgraded: the new process serves, and this one drains"
+            ),
+            Err(error) => {
+                for line in error.to_string().lines() {
+                    tracing::error!("not upgraded, and nothing has changed: {line}");
+                }
+            }
+        }
+        outcome
+    }
+
+    fn try_upgrade(&self) -> Result<Upgraded, UpgradeError> {
+        let shared = &self.0;
+        let nobody = || UpgradeError::Impossible("this lockward does not know how another one is started".to_owned());
+        let upgrading = shared.upgrading.get().ok_or_else(nobody)?;
+        if shared.pausing.is_on() {
+            return Err(UpgradeError::Paused);
+        }
+        let mut sockets = upgrading.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
+        let outcome = upgrading.hand_over(shared, sockets.as_ref().ok_or(UpgradeError::Draining)?);
+        if outcome.is_ok() || upgrading.ending.load(Ordering::Acquire) {
+            *sockets = None;
+        }
+        let outcome = outcome?;
+        let upgraded = outcome.0.clone();
+        *upgrading.heir() = Some(outcome);
+        upgrading.done.notify_one();
+        Ok(upgraded)
+    }
+}
