@@ -92,6 +92,8 @@ pub(super) struct Upgrading {
     sockets: Mutex<Option<Sockets>>,
     /// This process ends.
     ending: AtomicBool,
+    /// The new process, until it serves.
+    started: Started,
     /// The new process that serves.
     heir: Mutex<Option<(Upgraded, UnixStream)>>,
     done: Notify,
@@ -115,6 +117,7 @@ impl Upgrading {
             successor,
             sockets: Mutex::new(Some(Sockets { origins, all })),
             ending: AtomicBool::new(false),
+            started: Started::default(),
             heir: Mutex::default(),
             done: Notify::new(),
         })
@@ -133,6 +136,7 @@ impl Upgrading {
     /// and lets them go then.
     pub(super) fn let_go(&self) {
         self.ending.store(true, Ordering::Release);
+        self.started.kill();
         if let Ok(mut sockets) = self.sockets.try_lock() {
             *sockets = None;
         }
@@ -173,14 +177,21 @@ impl Upgrading {
             .map_err(UpgradeError::Start)?;
         // With it goes our hold on the other end, so that its end is heard.
         drop(command);
-        let mut started = Started(Some(child));
-        let pid = started.pid();
-        let ready = self.until_ready(shared, sockets, &ours, &mut started)?;
+        let pid = child.id();
+        *self.started.child() = Some(child);
         if self.ending.load(Ordering::Acquire) {
+            self.started.kill();
+        }
+        let ready = self.until_serving(shared, sockets, &ours);
+        if ready.is_err() || self.ending.load(Ordering::Acquire) {
+            self.started.kill();
+        }
+        // From here on it is nobody's to end; unless that was done already.
+        let serves = self.started.child().take().is_some();
+        if self.ending.load(Ordering::Acquire) && !serves {
             return Err(UpgradeError::Draining);
         }
-        until_serving(&ours, &mut started)?;
-        started.0 = None;
+        let ready = ready?;
         self.successor.is_main(pid);
         if let Err(error) = handover::say(&ours, &Order::Main) {
             tracing::warn!(%error, "the new process does not hear that it is the main one");
@@ -188,13 +199,19 @@ impl Upgrading {
         Ok((Upgraded { pid, ready }, ours))
     }
 
-    fn until_ready(
-        &self,
-        shared: &Shared,
-        sockets: &Sockets,
-        line: &UnixStream,
-        started: &mut Started,
-    ) -> Result<Ready, UpgradeError> {
+    fn until_serving(&self, shared: &Shared, sockets: &Sockets, line: &UnixStream) -> Result<Ready, UpgradeError> {
+        let ready = self.until_ready(shared, sockets, line)?;
+        line.set_write_timeout(Some(TELLING_LIMIT))
+            .and_then(|()| handover::say(line, &Order::Go))
+            .map_err(|_| UpgradeError::Ended(self.started.end()))?;
+        match word(line, SERVING_LIMIT, &self.started)? {
+            Word::Serving => Ok(ready),
+            Word::Failed(text) => Err(UpgradeError::Failed(text)),
+            Word::Ready(_) => Err(UpgradeError::Late(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    fn until_ready(&self, shared: &Shared, sockets: &Sockets, line: &UnixStream) -> Result<Ready, UpgradeError> {
         let opening = Opening {
             origins: sockets.origins.clone(),
             clock: shared.now().0,
@@ -202,11 +219,11 @@ impl Upgrading {
         let all: Vec<_> = sockets.all.iter().map(AsFd::as_fd).collect();
         if let Err(error) = handover::send_sockets(line, &opening, &all) {
             return Err(match error.kind() {
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => UpgradeError::Ended(started.end()),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => UpgradeError::Ended(self.started.end()),
                 _ => UpgradeError::Start(error),
             });
         }
-        match word(line, LIMIT, started)? {
+        match word(line, LIMIT, &self.started)? {
             Word::Ready(ready) => match (&ready.not_ready, backend::ready(shared)) {
                 (Some(reason), Ok(())) => Err(UpgradeError::NotReady(reason.clone())),
                 _ => Ok(ready),
@@ -217,54 +234,46 @@ impl Upgrading {
     }
 }
 
-fn until_serving(line: &UnixStream, started: &mut Started) -> Result<(), UpgradeError> {
-    line.set_write_timeout(Some(TELLING_LIMIT))
-        .and_then(|()| handover::say(line, &Order::Go))
-        .map_err(|_| UpgradeError::Ended(started.end()))?;
-    match word(line, SERVING_LIMIT, started)? {
-        Word::Serving => Ok(()),
-        Word::Failed(text) => Err(UpgradeError::Failed(text)),
-        Word::Ready(_) => Err(UpgradeError::Late(io::ErrorKind::InvalidData.into())),
-    }
-}
-
 /// The next thing that the new process says. It says nothing more before it is answered, so nothing is lost between two.
-fn word(line: &UnixStream, limit: Duration, started: &mut Started) -> Result<Word, UpgradeError> {
+fn word(line: &UnixStream, limit: Duration, started: &Started) -> Result<Word, UpgradeError> {
     let said = Lines::new(line).and_then(|mut lines| lines.next(Some(Instant::now() + limit)));
     match said {
         Ok(Some(word)) => Ok(word),
         Ok(None) => Err(UpgradeError::Ended(started.end())),
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(UpgradeError::Ended(started.end())),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            let text = "nothing was heard of it";
+            Err(UpgradeError::Late(io::Error::new(io::ErrorKind::TimedOut, text)))
+        }
         Err(error) => Err(UpgradeError::Late(error)),
     }
 }
 
 /// A new process that is ended unless it is let go.
-struct Started(Option<Child>);
+#[derive(Clone, Default)]
+struct Started(Arc<Mutex<Option<Child>>>);
 
 impl Started {
-    fn pid(&self) -> u32 {
-        self.0.as_ref().map_or(0, Child::id)
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How it ended; it does now, if it has not yet.
-    fn end(&mut self) -> String {
-        let Some(child) = &mut self.0 else { return String::new() };
+    fn end(&self) -> String {
         // It closed its end of the line, and is about to end; or it hangs.
         let soon = Instant::now() + Duration::from_millis(500);
         while Instant::now() < soon {
-            if let Ok(Some(status)) = child.try_wait() {
+            if let Some(Ok(Some(status))) = self.child().as_mut().map(Child::try_wait) {
                 return status.to_string();
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         "it was ended".to_owned()
     }
-}
 
-impl Drop for Started {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+    /// Ends it.
+    fn kill(&self) {
+        if let Some(mut child) = self.child().take() {
             // It may have ended by itself.
             let _ = child.kill();
             let _ = child.wait();
