@@ -81,6 +81,14 @@ pub(super) async fn enter(way: &Way, sentinel: &HostPort) -> Result<Link, String
 
 async fn question(way: &Way, sentinel: &HostPort, name: &str) -> Result<Answer, String> {
     let mut link = enter(way, sentinel).await?;
+    // First the epoch: if a switch comes between the two, the new address goes with the old number, and is asked for again.
+    // The old address with the new number would be taken for the newest there is.
+    let more = link.ask_one(&["SENTINEL", "MASTER", name]).await.map_err(short)?;
+    match error_text(&more) {
+        Some(text) if text.contains("No such master") => return Ok(Answer::Unknown),
+        Some(text) => return Err(explained("SENTINEL MASTER", &text)),
+        None => {}
+    }
     let address = link.ask_one(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]).await;
     let address = address.map_err(short)?;
     if let Some(text) = error_text(&address) {
@@ -89,12 +97,7 @@ async fn question(way: &Way, sentinel: &HostPort, name: &str) -> Result<Answer, 
     if address.starts_with(b"*-1") || address.starts_with(b"$-1") || address.starts_with(b"_") {
         return Ok(Answer::Unknown);
     }
-    let more = link.ask_one(&["SENTINEL", "MASTER", name]).await.map_err(short)?;
-    match error_text(&more) {
-        Some(text) if text.contains("No such master") => Ok(Answer::Unknown),
-        Some(text) => Err(explained("SENTINEL MASTER", &text)),
-        None => read(&address, &more).map(Answer::Master),
-    }
+    read(&address, &more).map(Answer::Master)
 }
 
 /// Reads both answers.

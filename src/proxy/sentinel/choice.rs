@@ -19,17 +19,24 @@ pub(super) fn newer(known: Option<&Known>, said: &Said) -> Option<Known> {
     is_news.then(|| of(said))
 }
 
-/// Another one that is not newer by its number, where more than half of all sentinels name it and nobody the one that is
-/// known: then they have lost their memory, or were set up anew.
-pub(super) fn agreed(known: Option<&Known>, answers: &[Option<Said>]) -> Option<Known> {
+/// Another one, by whatever number, that more than half of all sentinels name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// The master that they name.
+    pub on: Known,
+    /// Its number is lower, and somebody names the one that is known: the others may not have heard of that failover yet.
+    pub disputed: bool,
+}
+
+/// What most of all sentinels agree on, if that is not what is known.
+pub(super) fn agreed(known: Option<&Known>, answers: &[Option<Said>]) -> Option<Agreed> {
     let known = known?;
     let said = || answers.iter().flatten();
-    if said().any(|said| said.master == known.master) {
-        return None;
-    }
-    let newest = said().max_by_key(|said| said.epoch)?;
-    let votes = said().filter(|said| said.master == newest.master).count();
-    (2 * votes > answers.len()).then(|| of(newest))
+    let votes = |master: &HostPort| said().filter(|said| said.master == *master).count();
+    let most = said().filter(|said| said.master != known.master && 2 * votes(&said.master) > answers.len());
+    let on = of(most.max_by_key(|said| said.epoch)?);
+    let disputed = on.epoch < known.epoch && votes(&known.master) > 0;
+    Some(Agreed { on, disputed })
 }
 
 fn of(said: &Said) -> Known {
@@ -90,19 +97,19 @@ mod tests {
     }
 
     #[test]
-    fn sentinels_that_were_set_up_anew_are_believed_when_most_of_all_agree() {
+    fn most_of_all_are_believed_unless_they_may_not_have_heard_the_news() {
         let now = known(2, 5);
-        assert_eq!(agreed(Some(&now), &[said(3, 0), said(3, 0), None]), Some(known(3, 0)));
-        assert_eq!(
-            agreed(Some(&now), &[said(3, 1), said(3, 1), said(2, 5)]),
-            None,
-            "one still names it"
-        );
-        assert_eq!(
-            agreed(Some(&now), &[said(3, 0), said(4, 0), None]),
-            None,
-            "no two agree"
-        );
-        assert_eq!(agreed(Some(&now), &[None, None, None]), None);
+        let agreed = |answers: &[Option<Said>]| agreed(Some(&now), answers);
+        let on = |port, epoch, disputed| {
+            let on = known(port, epoch);
+            Some(Agreed { on, disputed })
+        };
+        assert_eq!(agreed(&[said(3, 0), said(3, 0), None]), on(3, 0, false), "set up anew");
+        assert_eq!(agreed(&[said(3, 4), said(3, 4), said(2, 5)]), on(3, 4, true), "behind");
+        assert_eq!(agreed(&[said(3, 5), said(3, 5), said(2, 0)]), on(3, 5, false));
+        assert_eq!(agreed(&[said(3, 0), said(3, 0), said(9, 99)]), on(3, 0, false));
+        assert_eq!(agreed(&[said(3, 0), said(4, 0), None]), None, "no two agree");
+        assert_eq!(agreed(&[said(2, 5), said(2, 5), said(3, 4)]), None);
+        assert_eq!(agreed(&[None, None, None]), None);
     }
 }

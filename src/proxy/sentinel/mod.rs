@@ -18,7 +18,7 @@ use super::whereabouts::{Finder, Whereabouts};
 use crate::config::{Config, HostPort, Place, Secret, SentinelAccess, Sentinels, Server, Target};
 use crate::metrics::Metrics;
 pub(crate) use asking::{Answer, Role, Said, ask, role};
-use choice::{Known, agreed, newer};
+use choice::{Agreed, Known, agreed, newer};
 
 /// How often all are asked while all is well: so an announcement that was lost is made up for.
 const EVERY: Duration = Duration::from_secs(10);
@@ -166,7 +166,11 @@ impl Watch {
     /// No question is under way.
     async fn all_answered(&mut self) {
         let answers: Vec<_> = self.asked.iter().map(|asked| asked.said.clone()).collect();
-        self.try_one(agreed(self.known.as_ref(), &answers)).await;
+        if let Some(Agreed { on, disputed }) = agreed(self.known.as_ref(), &answers)
+            && (!disputed || self.known_is_none().await)
+        {
+            self.try_one(Some(on)).await;
+        }
         if self.known.is_none() {
             self.metrics.master_known(false);
             self.finder.not_found(&self.trouble());
@@ -174,6 +178,17 @@ impl Watch {
         } else if self.vain.is_empty() {
             self.in_doubt = IN_DOUBT.0;
         }
+    }
+
+    /// Whether the server that is taken for the master says that it is none.
+    async fn known_is_none(&self) -> bool {
+        let Some(known) = &self.known else { return true };
+        matches!(self.role(&known.master).await, Role::Other(_))
+    }
+
+    async fn role(&self, master: &HostPort) -> Role {
+        let place = Place::Tcp(master.clone());
+        role(&self.server, &place, &self.way.certificates, self.way.limit).await
     }
 
     fn ask_again(&mut self) {
@@ -190,8 +205,7 @@ impl Watch {
         if self.vain.iter().any(|(master, _)| *master == candidate.master) {
             return;
         }
-        let place = Place::Tcp(candidate.master.clone());
-        let vain = match role(&self.server, &place, &self.way.certificates, self.way.limit).await {
+        let vain = match self.role(&candidate.master).await {
             Role::Master => None,
             Role::Other(role) => Some(format!("it says that it is a {role}")),
             Role::Unreachable(text) => Some(text),
@@ -214,7 +228,7 @@ impl Watch {
             }
         }
         self.metrics.master_known(true);
-        self.finder.found(place);
+        self.finder.found(Place::Tcp(candidate.master.clone()));
         self.known = Some(candidate);
         // What they said before, they say again before it counts against this one.
         self.asked.iter_mut().for_each(|asked| asked.said = None);
