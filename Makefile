@@ -10,7 +10,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload listeners storms conditions sentinel soak screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -87,7 +87,8 @@ pub struct Listen {
     pub max_connections_per_address: Option<usize>,
     /// A client that has been idle for so long is closed; `None`: never.
     pub idle_timeout: Option<Duration>,
-    /// Bytes that all clients together may have lying here: requests not complete, answers not read.
+    /// Bytes that all clients together may have lying here: requests not complete, answers
+    /// not read, and what the answers due are read by.
     pub max_buffered: usize,
     /// How many threads carry the clients' bytes.
     pub workers: usize,

@@ -114,6 +114,25 @@ pub struct Call {
     stake: Stake,
 }
 
+impl Call {
+    /// About how many bytes it takes: for those who keep many.
+    pub fn weight(&self) -> usize {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => size_of::<Piece>() + ALLOCATED + text.len(),
+            Piece::Word(_) | Piece::Argument(_) => size_of::<Piece>(),
+        };
+        let pieces: usize = self.keys.iter().chain(&self.argv).map(piece).sum();
+        size_of::<Call>() + pieces + self.subjects.iter().map(Subject::weight).sum::<usize>()
+    }
+}
+
+impl Subject {
+    /// About how many bytes it takes.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Subject>() + ALLOCATED + self.key.len()
+    }
+}
+
 /// One argument of a script.
 #[derive(Clone, Debug)]
 enum Piece {
@@ -122,6 +141,9 @@ enum Piece {
     /// An argument of the client's command.
     Argument(usize),
 }
+
+/// What a piece of memory costs beside its bytes.
+const ALLOCATED: usize = 48;
 
 /// Lua passes at most some 8,000 values to one call (`LUAI_MAXCSTACK` of Lua 5.1), and a script adds a few.
 const MOST_ARGUMENTS: usize = 7_900;

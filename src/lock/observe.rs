@@ -93,6 +93,11 @@ fn observation(ask: Ask, mut subjects: Vec<Subject>, context: &Context<'_>) -> O
 }
 
 impl Observation {
+    /// About how many bytes it takes: for those who keep many.
+    pub fn weight(&self) -> usize {
+        size_of::<Observation>() + self.subjects.iter().map(Subject::weight).sum::<usize>()
+    }
+
     /// It gives locks up: the observatory should hear of it before the server does.
     pub fn gives_up(&self) -> bool {
         matches!(self.ask, Ask::Release { .. })

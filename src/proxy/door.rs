@@ -119,21 +119,26 @@ impl Door {
 /// Lets a client in. `None`: it did not get in, or a drain was asked for meanwhile.
 pub(super) async fn welcome(shared: &Shared, socket: Socket, listener: usize, seat: &mut Seat) -> Option<Guest> {
     let (door, tls) = (&shared.door, shared.door.certificates.incoming(listener));
-    let proxied = door.is_proxied(listener);
-    if tls.is_none() && !proxied {
+    if tls.is_none() && !door.is_proxied(listener) {
         return Some(Guest {
             stream: Stream::Plain(socket),
             announced: None,
             listener,
         });
     }
+    // Boxed: a client that is in has no room set aside for it.
+    Box::pin(enter(shared, socket, listener, seat)).await
+}
+
+async fn enter(shared: &Shared, socket: Socket, listener: usize, seat: &mut Seat) -> Option<Guest> {
+    let (door, tls) = (&shared.door, shared.door.certificates.incoming(listener));
     let mut entering = Entering {
         shared,
         from: address(&socket, None),
         until: Instant::now() + door.handshake_timeout,
     };
     let (mut socket, mut announced) = (socket, None);
-    if proxied {
+    if door.is_proxied(listener) {
         (socket, announced) = entering.step("PROXY header", announced::take(socket)).await?;
         entering.from = address(&socket, announced);
         if !seat.is_for(ip(&socket, announced), &shared.limits.load()) {
@@ -171,10 +176,8 @@ impl Entering<'_> {
             // Who is nearly in has a request on its lips.
             sleep(LAST_MOMENT).await;
         };
-        // Boxed: a client that is in has no room set aside for it.
-        let step = Box::pin(timeout_at(self.until, step));
         let outcome = tokio::select! {
-            outcome = step => outcome,
+            outcome = timeout_at(self.until, step) => outcome,
             () = drained => return None,
         };
         let refusal = match outcome {

@@ -16,6 +16,7 @@ mod held;
 mod keeping;
 mod legacy;
 mod listener;
+mod noticed;
 pub mod own;
 mod pace;
 mod pausing;

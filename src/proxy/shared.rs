@@ -37,7 +37,7 @@ use crate::lock::owner::Bound;
 use crate::lock::rule::Mode;
 use crate::metrics::LockLog;
 use crate::metrics::{Direction, Metrics, Side};
-use crate::session::{Databases, Notice, Observed, Policies, Policy, Session, Settled, Witnessed};
+use crate::session::{Observed, Policies, Policy, Session, Settled, Witnessed};
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     /// lockward's own connection.
     pub own: Handle,
     /// Where work goes on that no client waits for; not a worker's, which ends with its clients.
-    runtime: tokio::runtime::Handle,
+    pub runtime: tokio::runtime::Handle,
     /// Where the server is.
     pub whereabouts: Whereabouts,
     /// Whether clients share connections to it where they can.
@@ -348,44 +348,6 @@ impl Shared {
         let until = now.0.saturating_add(rest.as_micros() as u64);
         self.chores_at.store(until, Ordering::Relaxed);
         rest
-    }
-
-    pub(super) fn noticed(&self, connection: &ConnectionId, notice: Notice) {
-        match notice {
-            Notice::Owner { rule, owner } => self.keeper().bound(connection.number, rule, &owner),
-            Notice::Name(name) => {
-                self.clients.named(connection, &name);
-                self.telling.changed();
-            }
-            Notice::ScriptsFlushed => {
-                let own = self.own.clone();
-                self.runtime.spawn(async move {
-                    // A failure shows in the state of the connection; the sessions heal NOSCRIPT by themselves.
-                    let _ = own.reload_scripts().await;
-                });
-            }
-            Notice::RightsChanged => {
-                self.rights.fetch_add(1, Ordering::AcqRel);
-            }
-            Notice::Foreign(protocol) => self.door.closed(self, connection, protocol),
-            Notice::DataFlushed { command, databases } => self.flushed(connection, command, databases),
-            Notice::Watching { database, key, on } => {
-                self.keeper().watching(connection.number, database, &key, on);
-            }
-        }
-        self.chores.notify_one();
-    }
-
-    fn flushed(&self, connection: &ConnectionId, command: &'static str, databases: Databases) {
-        let mut keeper = self.keeper();
-        let known: usize = databases.each().map(|database| keeper.known(database)).sum();
-        for database in databases.each() {
-            keeper.look_again(self.now(), database);
-        }
-        drop(keeper);
-        if known > 0 {
-            tracing::warn!(command, %connection, leases_known = known, "a client flushed data while leases were known");
-        }
     }
 
     /// Shows what happened at once to metrics, log and chronicle, and to those who watch. Not to be called while the

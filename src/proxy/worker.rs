@@ -61,6 +61,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
         held: Cell::new(false),
     });
     let mut number = worker.shared.whereabouts.number();
+    let mut crowded = worker.shared.held.crowded();
     let mut look = interval(LOOK);
     let mut idle_look = interval(IDLE_LOOK);
     let mut leaving: Option<Time> = None;
@@ -86,6 +87,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
                 let _ = question.send(worker.census());
             }
             _ = idle_look.tick() => worker.close_idle(),
+            Ok(()) = crowded.changed() => worker.make_room(),
             () = worker.shared.whereabouts.moved_from(number) => {
                 number = worker.shared.whereabouts.number();
                 worker.change_server(number);
@@ -103,6 +105,20 @@ impl Worker {
     /// Lends the policy in force for the clients of a listener.
     pub(super) fn with_policy(&self, listener: usize, use_it: impl FnOnce(&Arc<Policy>)) {
         use_it(self.policies.borrow_mut().load().at(listener));
+    }
+
+    /// Closes the client that has most lying here, if there is too much.
+    fn make_room(&self) {
+        let mut largest: Option<(usize, Rc<ClientCell>)> = None;
+        for client in self.clients.borrow().values().filter_map(Weak::upgrade) {
+            let held = client.borrow().held();
+            if largest.as_ref().is_none_or(|(most, _)| held > *most) {
+                largest = Some((held, client));
+            }
+        }
+        if let Some((1.., client)) = largest {
+            client.borrow_mut().make_room();
+        }
     }
 
     /// Asks all clients to leave, since `since`.

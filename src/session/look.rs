@@ -33,6 +33,13 @@ pub(super) struct Look {
     key: Bytes,
 }
 
+impl Look {
+    /// How many bytes it keeps.
+    pub(super) fn weight(&self) -> usize {
+        self.request.len() + self.key.len()
+    }
+}
+
 impl Session {
     /// Looks first whether the lock is still held, where the client's last acquire was refused it.
     pub(super) fn look_first(&mut self, row: &Row, request: &Request<'_>) -> Option<Taken> {

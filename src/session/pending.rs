@@ -30,6 +30,8 @@ pub(super) struct Pending {
     pub subscribes: bool,
     /// It may free a lock without naming it, or be long in coming: what the shield knows now says nothing of later.
     pub stirs: bool,
+    /// About how many bytes are kept to read the answer by.
+    pub weight: usize,
     /// So many alike, one behind the other: more than one only of plain requests.
     pub count: u32,
     /// When the request was complete.
@@ -61,6 +63,10 @@ impl Pending {
                 Expect::Forward => command == CommandId::OTHER,
                 Expect::Special(special) => special.stirs(),
             },
+            weight: match &expect {
+                Expect::Forward => 0,
+                Expect::Special(special) => special.weight(),
+            },
             count: 1,
             received: now,
             sent: now,
@@ -78,6 +84,7 @@ impl Pending {
             special: false,
             subscribes: false,
             stirs: command == CommandId::OTHER,
+            weight: 0,
             count: 1,
             received: now,
             sent: now,
@@ -184,6 +191,22 @@ pub(super) enum Special {
     Watch(Vec<Bytes>),
     /// `UNWATCH`: likewise.
     Unwatch,
+}
+
+impl Special {
+    /// About how many bytes it keeps.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Special::Script(script) => script.call.weight() + script.sent_as_sha.as_ref().map_or(0, Bytes::len),
+            Special::Reconcile(call) => call.weight(),
+            Special::Observed(observation) => observation.weight(),
+            Special::Look(look) => look.weight(),
+            Special::LoginProbe(bytes) => bytes.len(),
+            Special::Watch(keys) => keys.iter().map(|key| size_of::<Bytes>() + key.len()).sum(),
+            // Their number is bounded, and that is enough.
+            _ => 0,
+        }
+    }
 }
 
 /// A lock script under way.

@@ -11,6 +11,8 @@ use crate::event::Time;
 pub const PENDING_LIMIT: usize = 1 << 20;
 /// The same for those that are read specially: each of them keeps some hundred bytes.
 pub const SPECIAL_LIMIT: usize = 1 << 17;
+/// The same for the bytes that are kept to read them by: a command on thousands of locks keeps some hundred for each.
+const WEIGHT_LIMIT: usize = 4 << 20;
 /// An empty queue with room for more entries gives its memory back.
 const KEPT_ROOM: usize = 256;
 
@@ -24,6 +26,7 @@ pub(super) struct Queue {
     specials: usize,
     subscriptions: usize,
     stirring: usize,
+    weight: usize,
 }
 
 impl Queue {
@@ -32,6 +35,7 @@ impl Queue {
         self.specials += usize::from(pending.special);
         self.subscriptions += usize::from(pending.subscribes);
         self.stirring += usize::from(stirs(&pending));
+        self.weight += pending.weight;
         self.due += 1;
         self.entries.push_back(pending);
     }
@@ -64,6 +68,7 @@ impl Queue {
         self.specials = self.specials.saturating_sub(usize::from(pending.special));
         self.subscriptions = self.subscriptions.saturating_sub(usize::from(pending.subscribes));
         self.stirring = self.stirring.saturating_sub(usize::from(stirs(pending)));
+        self.weight = self.weight.saturating_sub(pending.weight);
         if self.entries.is_empty() && self.entries.capacity() > KEPT_ROOM {
             self.entries = VecDeque::new();
         }
@@ -75,7 +80,12 @@ impl Queue {
 
     /// Whether one more is welcome.
     pub(super) fn has_room(&self) -> bool {
-        self.due < PENDING_LIMIT && self.specials < SPECIAL_LIMIT
+        self.due < PENDING_LIMIT && self.specials < SPECIAL_LIMIT && self.weight < WEIGHT_LIMIT
+    }
+
+    /// About how many bytes are kept to read the answers by.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
     }
 
     /// Whether an answer is due that is read specially, or none at all.

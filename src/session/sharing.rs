@@ -150,9 +150,11 @@ impl Session {
         self.to_downstream.len() + self.answers.len() + self.kept.len()
     }
 
-    /// Bytes of the client, and for it, that lie here: what it sent and is not passed on, and what it has not read.
+    /// Bytes of the client, and for it, that lie here: what it sent and is not passed on, what it has not read, and what
+    /// its answers due are to be read by.
     pub fn held(&self) -> usize {
-        self.requests.len() + self.to_upstream.len() + self.held_for_client()
+        let sent = self.requests.len() + self.to_upstream.len();
+        sent + self.held_for_client() + self.pending.weight() + self.transaction.weight()
     }
 
     /// What a new connection has to be told so that the server sees this client there. An error to any of it means that

@@ -17,6 +17,8 @@ pub(super) struct Transaction {
     count: u64,
     /// Those that are not read as they are, by position.
     specials: VecDeque<(u64, Box<Special>)>,
+    /// About how many bytes these keep.
+    weight: usize,
 }
 
 impl Transaction {
@@ -33,9 +35,15 @@ impl Transaction {
 
     pub(super) fn push(&mut self, expect: Expect) {
         if let Expect::Special(special) = expect {
+            self.weight += special.weight();
             self.specials.push_back((self.count, special));
         }
         self.count += 1;
+    }
+
+    /// About how many bytes are kept to read the answer to EXEC by.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
     }
 
     pub(super) fn count(&self) -> u64 {

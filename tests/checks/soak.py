@@ -2,7 +2,7 @@
 """Many connections with mixed traffic for a long time: memory stays flat, no descriptor is left open, and connections to the
 server are given back after transactions, subscriptions and blocking commands.
 
-    tests/checks/soak.py --proxy PATH --server PATH [--minutes N] [--clients N] [--mode MODE]
+    tests/checks/soak.py --proxy PATH --server PATH [--minutes N] [--clients N] [--rate N] [--mode MODE]
 """
 import argparse
 import asyncio
@@ -113,10 +113,10 @@ class Client:
 
 
 class Soak:
-    def __init__(self, port, clients):
+    def __init__(self, port, clients, rate):
         self.port, self.clients, self.over = port, clients, asyncio.Event()
         self.requests, self.transactions, self.faults = 0, 0, []
-        self.pause = clients / 1000     # some thousand operations a second in all
+        self.pause = clients / rate
 
     async def run(self, seconds, look):
         tasks = []
@@ -149,7 +149,7 @@ def soaked(options, proxy):
     while metric(proxy, "lockward_downstream_connections") and time.monotonic() < deadline:
         time.sleep(0.2)
     before, looks = descriptors(proxy), []
-    soak = Soak(proxy.port, options.clients)
+    soak = Soak(proxy.port, options.clients, options.rate)
 
     def look():
         looks.append((proxy.rss_kib(), descriptors(proxy), metric(proxy, "lockward_upstream_connections")))
@@ -181,6 +181,7 @@ def main():
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--clients", type=int, default=5000)
+    parser.add_argument("--rate", type=float, default=1000, help="operations a second of all together, about")
     parser.add_argument("--mode", default="dedicated")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()

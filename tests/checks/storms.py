@@ -109,6 +109,10 @@ def full_buffers(check, options, server, folder):
     with Set(options.proxy, server, folder, 'max_buffered = "16MB"\n', mode=options.mode) as proxy, proxy.connect() as other:
         def closed():
             return metric_sum(proxy.metrics(), 'lockward_connections_refused_total{reason="buffers"}')
+
+        def gone():
+            check.until("they are gone", lambda: metric_sum(proxy.metrics(), "lockward_downstream_connections"), 1.0)
+
         begun = b"*3\r\n$3\r\nSET\r\n$8\r\nlock:big\r\n$%d\r\n" % (4 << 20)
         clients = [proxy.connect(limit=LIMIT) for _ in range(5)]
         for client in clients[:3]:
@@ -126,9 +130,33 @@ def full_buffers(check, options, server, folder):
         check("and so are those who were there", clients[0].reply(), "OK")
         for client in clients:
             client.close()
+        gone()
+        # Whoever has little is not closed for one who has much.
+        with proxy.connect(limit=LIMIT) as hog, proxy.connect(limit=LIMIT) as small:
+            hog.send(begun.replace(b"%d" % (4 << 20), b"%d" % (20 << 20)) + b"x" * ((16 << 20) - 20_000))
+            value = b"*3\r\n$3\r\nSET\r\n$8\r\nlock:sml\r\n$40000\r\n" + b"x" * 40_000 + b"\r\n"
+            small.send(value[:30_000])
+            check.until("who has most is closed", lambda: hog.is_closed(0.1), True)
+            small.send(value[30_000:])
+            check("who has little is served", small.reply(), "OK")
+            check("and closed was one", closed(), 3.0)
+            small.ask("DEL", "lock:sml", "lockward:{lock:sml}")
+        # A command on many locks, whose answer cannot come: what it is to be read by counts too, and has a bound.
+        with proxy.connect(limit=LIMIT) as blocked:
+            blocked.send(encode("BLPOP", "storms:never", "3"))
+            many = encode("DEL", *("lock:%04d" % n for n in range(3000)))
+            before = proxy.rss_kib()
+            blocked.sock.settimeout(1)
+            try:
+                for _ in range(600):
+                    blocked.sock.sendall(many)
+            except OSError:
+                pass        # not read any more, or closed
+            check("memory has a bound", proxy.rss_kib() - before < 64 * 1024, True)
+        gone()
         # What they had is not counted any more.
         with proxy.connect(limit=LIMIT) as again:
-            again.send(begun.replace(b"%d" % (4 << 20), b"%d" % (12 << 20)) + b"x" * (12 << 20) + b"\r\n")
+            again.send(begun.replace(b"%d" % (4 << 20), b"%d" % (7 << 20)) + b"x" * (7 << 20) + b"\r\n")
             check("there is room again", again.reply(), "OK")
         other.ask("DEL", "lock:big", "lockward:{lock:big}")
 

@@ -109,3 +109,19 @@ fn a_long_queue_is_not_walked_for_each_command_that_joins_it() {
     // Walking it took 40 s here, this 0.3 s.
     assert!(started.elapsed().as_secs() < 15, "{:?}", started.elapsed());
 }
+
+#[test]
+fn commands_on_many_locks_whose_answers_are_due_are_read_up_to_a_bound() {
+    let mut rig = Rig::enforce();
+    rig.sends(&["BLPOP nothing 0"]);
+    let keys: Vec<String> = (0..3000).map(|n| format!("lock:{n:04}")).collect();
+    let many = format!("DEL {}", keys.join(" "));
+    let mut sent = 0;
+    while rig.reads().0 && sent < 100 {
+        rig.sends(&[&many]);
+        rig.take_upstream();
+        sent += 1;
+    }
+    assert!((2..30).contains(&sent), "{sent} were read");
+    assert!(rig.session.held() > 4 << 20, "{} bytes are counted", rig.session.held());
+}

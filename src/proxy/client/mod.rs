@@ -2,6 +2,7 @@
 //! one worker thread for each; the answers on a shared connection are handed in by that connection's own task. Decides
 //! nothing about commands or locks.
 
+mod buffers;
 mod carry;
 mod farewell;
 mod holding;
@@ -23,7 +24,6 @@ use tokio::time::{Sleep, sleep};
 pub(super) use carry::{Moved, flush, with_scratch};
 
 use super::door::Guest;
-use super::held::Held;
 use super::stream::Stream;
 use super::trunk::Trunk;
 use super::upstream::{Own, connect};
@@ -31,7 +31,7 @@ use super::worker::Worker;
 use crate::event::{ConnectionId, Time};
 use crate::lock::keeper::Closing;
 use crate::resp::{encode, texts};
-use crate::session::{HOLD_LIMIT, Line, Next, Session};
+use crate::session::{Line, Next, Session};
 
 /// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -98,28 +98,41 @@ enum Step {
 
 /// Serves one client until it or its server is gone.
 pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: ConnectionId) {
+    let shared = &worker.shared;
+    let upstream = if worker.shares() {
+        Upstream::None
+    } else {
+        // Boxed, like all that a client needs at times only: no room is set aside for it while nothing happens.
+        let connecting = Box::pin(async {
+            // The server may be away on purpose.
+            shared.pausing.over().await;
+            connect(shared).await
+        });
+        match connecting.await {
+            Ok(own) => Upstream::Own(own),
+            Err(error) => {
+                let mut line = BytesMut::new();
+                let text = texts::upstream_unreachable(&shared.whereabouts.to_string(), &error.to_string());
+                encode::error(&mut line, text.as_bytes());
+                Box::pin(last_words::say(guest.stream, line)).await;
+                return;
+            }
+        }
+    };
+    let client = begin(&worker, guest, upstream, &connection);
+    run(&client).await;
+    worker.went(connection.number);
+    client.borrow_mut().over(&connection);
+}
+
+/// A client that is in. Not a part of [`serve`], whose task would keep room for all that is only moved here.
+fn begin(worker: &Rc<Worker>, guest: Guest, upstream: Upstream, connection: &ConnectionId) -> Rc<ClientCell> {
     let Guest {
         stream: downstream,
         announced,
         listener,
     } = guest;
     let shared = &worker.shared;
-    let upstream = if worker.shares() {
-        Upstream::None
-    } else {
-        // The server may be away on purpose.
-        shared.pausing.over().await;
-        match connect(shared).await {
-            Ok(own) => Upstream::Own(own),
-            Err(error) => {
-                let mut line = BytesMut::new();
-                let text = texts::upstream_unreachable(&shared.whereabouts.to_string(), &error.to_string());
-                encode::error(&mut line, text.as_bytes());
-                last_words::say(downstream, line).await;
-                return;
-            }
-        }
-    };
     let peer = super::peer::of(&downstream, announced);
     let from = super::door::address(downstream.socket(), announced);
     let policy = Arc::clone(shared.policies.load().at(listener));
@@ -130,7 +143,7 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
     shared.opened(&session, &from);
     let client = Rc::new_cyclic(|me| {
         RefCell::new(Client {
-            worker: Rc::clone(&worker),
+            worker: Rc::clone(worker),
             listener,
             me: Weak::clone(me),
             session,
@@ -149,9 +162,7 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
         })
     });
     worker.came(connection.number, &client);
-    run(&client).await;
-    worker.went(connection.number);
-    client.borrow_mut().over(&connection);
+    client
 }
 
 async fn run(client: &Rc<ClientCell>) {
@@ -160,13 +171,13 @@ async fn run(client: &Rc<ClientCell>) {
             Step::Abort => return,
             Step::Want(line) => {
                 client.borrow_mut().moving = true;
-                moving::get(client, line).await;
+                Box::pin(moving::get(client, line)).await;
                 client.borrow_mut().moving = false;
             }
             Step::Close => {
                 let (downstream, rest) = client.borrow_mut().close();
                 let Some(downstream) = downstream else { return };
-                let written = last_words::say(downstream, rest).await;
+                let written = Box::pin(last_words::say(downstream, rest)).await;
                 client.borrow_mut().session.wrote_downstream(written);
                 return;
             }
@@ -346,23 +357,6 @@ impl Client {
     /// Whether it has a connection of its own.
     pub(super) fn has_own(&self) -> bool {
         matches!(self.upstream, Upstream::Own(_))
-    }
-
-    /// Tells how much it has lying here, and closes it if that has become too much.
-    fn mind_held(&mut self) {
-        let held = Held::counted(self.session.held());
-        let before = mem::replace(&mut self.held, held);
-        if held == before {
-            return;
-        }
-        let shared = &self.worker.shared;
-        let all = shared.held.change(before, held);
-        // On a shared connection the answers of others stand behind its own.
-        let holds_up = !self.has_own() && self.session.held_for_client() > HOLD_LIMIT;
-        if held > before && (holds_up || all > shared.limits.load().buffered) {
-            shared.door.held_too_much(shared, self.session.connection(), held);
-            self.session.downstream_lost();
-        }
     }
 }
 
