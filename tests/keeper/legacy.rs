@@ -1,5 +1,6 @@
 //! Leases that one process leaves to the next: known there, asked about at once, renewed as soon as their owner is there.
 
+use lockward::event::ReleaseOutcome;
 use lockward::lock::chore::{Chore, Done, Task};
 use lockward::lock::keeper::{Failed, Held};
 use lockward::lock::rule::Rule;
@@ -89,6 +90,33 @@ fn what_this_process_knows_better_or_has_no_rule_for_stays_as_it_is() {
     }]);
     other.keeper.inherit(other.now(), &held[0]);
     assert!(other.keeper.is_empty());
+}
+
+#[test]
+fn one_that_was_acquired_through_the_other_process_meanwhile_takes_the_place_of_an_older_one() {
+    let mut old = Rig::new(&[renewing()]);
+    old.grant("lock:a", "o", 7, 3000);
+    let mut new = Rig::new(&[renewing()]);
+    new.keeper.inherit(new.now(), &old.keeper.held(old.now())[0]);
+    new.run_with(100, lives);
+    old.run(500);
+    old.release("lock:a", "o", 7, ReleaseOutcome::Released);
+    old.grant("lock:a", "p", 8, 3000);
+    old.run(200);
+    new.now_ms = 700;
+    new.take();
+    new.keeper.inherit(new.now(), &old.keeper.held(old.now())[0]);
+    let second = old.keeper.held(old.now())[0].token;
+    new.run_with(100, |chore| match chore.task {
+        Task::Check { token } if token != second => Ok(Done::Ended),
+        _ => lives(chore),
+    });
+    assert_eq!(new.take(), ["700 check lock:a", "700 check lock:a", "700 ended lock:a"]);
+    let held = new.keeper.held(new.now());
+    assert_eq!(
+        held.iter().map(|held| (&*held.owner, held.token)).collect::<Vec<_>>(),
+        [("p", second)]
+    );
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Keeper {
     }
 
     /// A grant shows that every older lease on the lock has ended. How, its own event or the server will say.
-    fn supersede(&mut self, lock: &LockId, at: Time) {
+    pub(super) fn supersede(&mut self, lock: &LockId, at: Time) {
         let older: Vec<LeaseId> = self
             .book
             .on_lock(lock)

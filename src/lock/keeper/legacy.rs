@@ -60,17 +60,20 @@ impl Keeper {
             .collect()
     }
 
-    /// Takes a lease over from another process, unless this one knows of a lease on that lock itself, or has no such rule
-    /// in force. It is renewed, where the rule says so, as soon as its owner has a connection here.
+    /// Takes a lease over from another process, unless this one knows it, or a younger one on that lock, or has no such
+    /// rule in force. It is renewed, where the rule says so, as soon as its owner has a connection here.
     pub fn inherit(&mut self, at: Time, held: &Held) {
         let lock = (held.database, held.key.clone());
         let rule = self.rules.iter().position(|rule| rule.name == held.rule);
         let Some(rule) = rule.and_then(|place| u16::try_from(place).ok()).map(RuleIndex) else {
             return;
         };
-        if self.book.on_lock(&lock).next().is_some() {
+        let granted = Time(at.0.saturating_sub(held.held_ms.saturating_mul(1000)));
+        let known = |lease: &Lease| lease.token == held.token || lease.granted >= granted;
+        if self.book.on_lock(&lock).any(|(_, lease)| known(lease)) {
             return;
         }
+        self.supersede(&lock, granted);
         if self.is_too_long(&held.key) || !self.make_room(rule, held.key.len()) {
             self.dropped.leases += 1;
             return;
@@ -84,7 +87,7 @@ impl Keeper {
             overlap: false,
         };
         let event = Event {
-            at: Time(at.0.saturating_sub(held.held_ms.saturating_mul(1000))),
+            at: granted,
             database: held.database,
             key: held.key.clone(),
             rule,
