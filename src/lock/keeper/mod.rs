@@ -37,7 +37,7 @@ use bytes::Bytes;
 
 use self::book::Book;
 use self::chores::Queue;
-use self::lease::{LeaseId, Phase};
+use self::lease::{Elsewhere, LeaseId, Phase};
 pub use self::legacy::Held;
 pub use self::reading::Reading;
 pub use self::table::{Row, SortBy, Table, TableQuery};
@@ -163,6 +163,8 @@ pub struct Keeper {
     departed: BTreeMap<u64, Closing>,
     departed_order: VecDeque<u64>,
     dropped: Dropped,
+    /// The other process that is there now: owners may have connections to it.
+    companion: Elsewhere,
 }
 
 impl Keeper {
@@ -178,6 +180,7 @@ impl Keeper {
             departed: BTreeMap::new(),
             departed_order: VecDeque::new(),
             dropped: Dropped::default(),
+            companion: Elsewhere::Nowhere,
         }
     }
 
