@@ -4,7 +4,7 @@ use lockward::event::{ReleaseOutcome, Token};
 use lockward::lock::chore::{Chore, Done, Task};
 use lockward::lock::keeper::{Closing, Failed, Held};
 use lockward::lock::owner::Bound;
-use lockward::lock::rule::Rule;
+use lockward::lock::rule::{Mode, Rule};
 
 use super::rig::*;
 
@@ -85,12 +85,19 @@ fn what_this_process_knows_better_or_has_no_rule_for_stays_as_it_is() {
             .collect::<Vec<_>>(),
         ["p"]
     );
-    let mut other = Rig::new(&[Rule {
+    let other = Rule {
         name: "other".into(),
         ..rule()
-    }]);
-    other.keeper.inherit(other.now(), &held[0]);
-    assert!(other.keeper.is_empty());
+    };
+    let off = Rule {
+        mode: Mode::Off,
+        ..renewing()
+    };
+    for without in [other, off] {
+        let mut new = Rig::new(&[without]);
+        new.keeper.inherit(new.now(), &held[0]);
+        assert!(new.keeper.is_empty());
+    }
 }
 
 #[test]

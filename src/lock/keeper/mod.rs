@@ -129,6 +129,8 @@ pub struct Dropped {
 #[derive(Clone, Debug)]
 struct Settings {
     name: Arc<str>,
+    /// Its locks are not followed.
+    off: bool,
     renew: bool,
     max_hold_ms: u64,
     release_on_disconnect: bool,
@@ -140,6 +142,7 @@ impl From<&Rule> for Settings {
     fn from(rule: &Rule) -> Self {
         Settings {
             name: rule.name.clone(),
+            off: rule.mode == Mode::Off,
             // Under an observe rule nothing is done, also with what was acquired before it was one.
             renew: rule.renew && rule.mode == Mode::Enforce,
             max_hold_ms: rule.max_hold_ms,
