@@ -160,7 +160,7 @@ impl Upgrading {
         let Some((_, line)) = &*heir else { return };
         let held = shared.keeper().bequeath(shared.now());
         for lease in &held {
-            if let Err(error) = handover::say(line, &Order::Lease(lease.into())) {
+            if let Err(error) = handover::say(line, &Order::Lease(Box::new(lease.into()))) {
                 tracing::warn!(%error, "the new process does not hear of all leases");
                 return;
             }
