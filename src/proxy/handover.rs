@@ -88,7 +88,7 @@ pub(super) enum Order {
     /// The service manager knows the new process.
     Main,
     /// A lease that is held.
-    Lease(super::legacy::Legacy),
+    Lease(Box<super::legacy::Legacy>),
 }
 
 /// Sends the sockets, and what they are.

@@ -98,6 +98,7 @@ impl Heir {
         let Some(mut lines) = lines else { return };
         let (shared, main) = (Arc::clone(shared), Arc::clone(&self.main));
         let listening = move || {
+            shared.keeper().accompanied();
             let mut leases = 0;
             while let Ok(Some(order)) = lines.next(None) {
                 match order {
@@ -109,6 +110,8 @@ impl Heir {
                 }
             }
             main.notify_one();
+            shared.keeper().alone(shared.now());
+            shared.chores.notify_one();
             tracing::info!(leases, "the lockward whose place this one takes has ended");
         };
         if let Err(error) = thread::Builder::new().name("lockward-heir".to_owned()).spawn(listening) {

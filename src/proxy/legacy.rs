@@ -25,6 +25,7 @@ pub(super) struct Legacy {
     ttl_ms: Option<u64>,
     left_ms: Option<u64>,
     held_ms: u64,
+    leave_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,7 @@ impl From<&Held> for Legacy {
             ttl_ms: held.ttl_ms,
             left_ms: held.left_ms,
             held_ms: held.held_ms,
+            leave_ms: held.leave_ms,
         }
     }
 }
@@ -89,6 +91,7 @@ impl Legacy {
             ttl_ms: self.ttl_ms,
             left_ms: self.left_ms,
             held_ms: self.held_ms,
+            leave_ms: self.leave_ms,
         })
     }
 }
@@ -114,6 +117,7 @@ mod tests {
             ttl_ms: Some(30_000),
             left_ms: Some(20_000),
             held_ms: 10_000,
+            leave_ms: Some(300),
         };
         let legacy = Legacy::from(&held);
         assert!(!format!("{legacy:?}").contains("5678"));

@@ -154,13 +154,13 @@ impl Upgrading {
             .map_or_else(Vec::new, |(upgraded, _)| upgraded.ready.took_clients.clone())
     }
 
-    /// Tells the new process of all leases that hold their locks. Blocks.
+    /// Tells the new process of the leases that hold their locks, of each once. Blocks.
     pub(super) fn bequeath(&self, shared: &Shared) {
         let heir = self.heir();
         let Some((_, line)) = &*heir else { return };
-        let held = shared.keeper().held(shared.now());
+        let held = shared.keeper().bequeath(shared.now());
         for lease in &held {
-            if let Err(error) = handover::say(line, &Order::Lease(lease.into())) {
+            if let Err(error) = handover::say(line, &Order::Lease(Box::new(lease.into()))) {
                 tracing::warn!(%error, "the new process does not hear of all leases");
                 return;
             }

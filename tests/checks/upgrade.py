@@ -33,6 +33,13 @@ owner = "client-name"
 renew = true
 
 [[locks]]
+name = "left"
+pattern = "lock:left:*"
+owner = "client-name"
+release_on_disconnect = true
+disconnect_grace = "200ms"
+
+[[locks]]
 name = "locks"
 pattern = "lock:*"
 owner = "client-name"
@@ -276,6 +283,29 @@ def upgraded(check, proxy, crowd):
     crowd.lost("upgraded")
 
 
+def thrown_away(check, proxy):
+    """In a drain some connections of an owner are closed, and it throws the others away itself; it lives on in the new
+    process, and so does its lock."""
+    idle, last, other = named(proxy, "pool"), named(proxy, "pool"), named(proxy, "other")
+    check("a lock", idle.ask("SET", "lock:left:1", "1", "NX", "PX", "60000"), "OK")
+    for client in (last, other):
+        # Who has begun a transaction is waited for.
+        check("MULTI", client.ask("MULTI"), "OK")
+    code, said = proxy.cli("upgrade")
+    check("upgrade", (code, "upgraded: " in said), (0, True))
+    check("one is sent away", idle.is_closed(LIMIT), True)
+    idle.close()
+    with named(proxy, "pool") as owner:
+        check("it is at work in the new process", owner.ask("SET", "lock:left:2", "1", "NX", "PX", "60000"), "OK")
+        last.close()
+        # Longer than the grace, and the old process is still there.
+        time.sleep(0.6)
+        check("the old one drains yet", other.ask("EXEC"), [])
+        check("the lock of before is held", owner.ask("EXISTS", "lock:left:1"), 1)
+        for key in ("lock:left:1", "lock:left:2"):
+            check("the DEL of " + key, owner.ask("DEL", key), 1)
+
+
 def failing(check, proxy, crowd):
     """A program that does not come to serve: nothing changes, and it is said why."""
     before, ends = proxy.pid(), crowd.ends()
@@ -419,6 +449,7 @@ def main():
                 crowd = Crowd(check, proxy, options.clients)
                 drained(check, proxy, server, crowd)
                 upgraded(check, proxy, crowd)
+                thrown_away(check, proxy)
                 failing(check, proxy, crowd)
                 under_way(check, proxy)
                 paused(check, proxy, server, crowd)

@@ -1,7 +1,7 @@
 //! What follows when connections close and owners come and go: marks in the records, releases after the grace, the end
 //! and the return of renewal. Only a close by the client says anything about its tasks.
 
-use super::lease::{Lease, LeaseId, LockId, Mark, MarkKind, MarkState, OwnerId, Phase};
+use super::lease::{Elsewhere, Lease, LeaseId, LockId, Mark, MarkKind, MarkState, OwnerId, Phase};
 use super::{Bound, Closing, Keeper};
 use crate::event::{ConnectionId, Time};
 
@@ -76,8 +76,12 @@ impl Keeper {
         }
     }
 
-    /// The last connection of the lease's owner here was closed by the client.
+    /// The last connection of the lease's owner here was closed by the client. It says nothing while there are two
+    /// processes: the owner may have another one there.
     fn last_connection_left(&mut self, id: LeaseId, at: Time) {
+        if self.companion != Elsewhere::Nowhere {
+            return;
+        }
         let Some(lease) = self.book.lease(id) else { return };
         let Some(rule) = self.rule(lease.rule) else { return };
         let leaves = rule.release_on_disconnect && !lease.is_observed();
@@ -98,7 +102,9 @@ impl Keeper {
         let kind = match lease.bond {
             Bound::Free => MarkKind::Gone,
             Bound::Connection => MarkKind::DropDebts,
-            Bound::Process if self.book.is_here(lease.owner_id) => MarkKind::Gone,
+            Bound::Process if self.companion != Elsewhere::Nowhere || self.book.is_here(lease.owner_id) => {
+                MarkKind::Gone
+            }
             Bound::Process => MarkKind::DropDebts,
         };
         self.mark(id, at, kind);

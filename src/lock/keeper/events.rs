@@ -1,6 +1,6 @@
 //! How the events of the sessions change what the keeper knows. It hands out nothing; it only plans.
 
-use super::lease::{Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
+use super::lease::{Elsewhere, Lease, LeaseId, LockId, Phase, SETTLE_MS, renewal_after};
 use super::{Bound, Keeper, Waited};
 use crate::event::{Event, Grant, Operation, Release, ReleaseOutcome, RuleIndex, Time, What};
 
@@ -66,6 +66,11 @@ impl Keeper {
         let closed = self.departed.get(&event.connection.number).copied();
         let lease = Lease {
             connected: closed.is_none(),
+            // What is not told of is not marked, so that it is.
+            elsewhere: match self.companion {
+                Elsewhere::Before => Elsewhere::Before,
+                Elsewhere::Nowhere | Elsewhere::After => Elsewhere::Nowhere,
+            },
             renew_at: renews.then(|| renewal_after(event.at, grant.ttl_ms)),
             ..Lease::new(event, grant, bond)
         };
@@ -78,7 +83,7 @@ impl Keeper {
     }
 
     /// A grant shows that every older lease on the lock has ended. How, its own event or the server will say.
-    fn supersede(&mut self, lock: &LockId, at: Time) {
+    pub(super) fn supersede(&mut self, lock: &LockId, at: Time) {
         let older: Vec<LeaseId> = self
             .book
             .on_lock(lock)

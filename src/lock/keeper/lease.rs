@@ -82,6 +82,17 @@ pub(super) enum MarkState {
     Done,
 }
 
+/// Which other process serves the same clients. What becomes of a lease may be told there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    #[default]
+    Nowhere,
+    /// The one whose place this one takes.
+    Before,
+    /// The one that takes this one's place.
+    After,
+}
+
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) database: u32,
@@ -110,6 +121,8 @@ pub(super) struct Lease {
     /// Past its due time the server said that it has ended: believed when said again, since a grant that has replaced it
     /// in the record may just be on its way to us, and tells more.
     pub(super) said_ended: bool,
+    /// Who may know better: the process before, until the lease is seen once that has ended; the next, once it was told.
+    pub(super) elsewhere: Elsewhere,
     /// When it is to be released because its owner is gone.
     pub(super) leave_at: Option<Time>,
     /// When it is looked at next, as long as it has no TTL.
@@ -156,6 +169,7 @@ impl Lease {
             renewal_over: false,
             lost: false,
             said_ended: false,
+            elsewhere: Elsewhere::Nowhere,
             leave_at: None,
             endless_look_at: event.at.plus_ms(ENDLESS_MS),
             pending: None,

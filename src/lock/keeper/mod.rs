@@ -37,7 +37,7 @@ use bytes::Bytes;
 
 use self::book::Book;
 use self::chores::Queue;
-use self::lease::{LeaseId, Phase};
+use self::lease::{Elsewhere, LeaseId, Phase};
 pub use self::legacy::Held;
 pub use self::reading::Reading;
 pub use self::table::{Row, SortBy, Table, TableQuery};
@@ -129,6 +129,8 @@ pub struct Dropped {
 #[derive(Clone, Debug)]
 struct Settings {
     name: Arc<str>,
+    /// Its locks are not followed.
+    off: bool,
     renew: bool,
     max_hold_ms: u64,
     release_on_disconnect: bool,
@@ -140,6 +142,7 @@ impl From<&Rule> for Settings {
     fn from(rule: &Rule) -> Self {
         Settings {
             name: rule.name.clone(),
+            off: rule.mode == Mode::Off,
             // Under an observe rule nothing is done, also with what was acquired before it was one.
             renew: rule.renew && rule.mode == Mode::Enforce,
             max_hold_ms: rule.max_hold_ms,
@@ -163,6 +166,8 @@ pub struct Keeper {
     departed: BTreeMap<u64, Closing>,
     departed_order: VecDeque<u64>,
     dropped: Dropped,
+    /// The other process that is there now: owners may have connections to it.
+    companion: Elsewhere,
 }
 
 impl Keeper {
@@ -178,6 +183,7 @@ impl Keeper {
             departed: BTreeMap::new(),
             departed_order: VecDeque::new(),
             dropped: Dropped::default(),
+            companion: Elsewhere::Nowhere,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the results of chores mean for the leases they spoke of.
 
-use super::lease::{Lease, LeaseId, LockId, MarkState, Phase, SETTLE_MS, Step, backoff, renewal_after};
+use super::lease::{Elsewhere, Lease, LeaseId, LockId, MarkState, Phase, SETTLE_MS, Step, backoff, renewal_after};
 use super::{Failed, Keeper};
 use crate::event::{Release, ReleaseOutcome, Renewal, Time, Token, What};
 use crate::lock::chore::{Chore, Done, Task};
@@ -120,7 +120,11 @@ impl Keeper {
             return;
         }
         let moved = lease.was_moved(sent, at, *ttl_ms);
+        let companion = self.companion;
         self.book.change(id, |lease| {
+            if companion == Elsewhere::Nowhere {
+                lease.elsewhere = companion;
+            }
             lease.pending = None;
             lease.attempts = 0;
             lease.phase = Phase::Live;
@@ -170,7 +174,8 @@ impl Keeper {
             });
             return;
         }
-        if lease.lost {
+        // What was released through another process was not lost.
+        if lease.lost && [self.companion, lease.elsewhere] == [Elsewhere::Nowhere; 2] {
             self.outbox.push(lease.event(at, What::Renewal(Renewal::Lost)));
         }
         let counted = matches!(lease.phase, Phase::Owed { .. });

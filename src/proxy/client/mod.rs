@@ -304,7 +304,8 @@ impl Client {
         self.upstream = Upstream::None;
         self.downstream = None;
         self.worker.shared.held.change(mem::take(&mut self.held), 0);
-        let closing = if self.session.was_ended_by_client() {
+        // Whom a drain sends away in part may throw the rest of its connections away itself, and lives on elsewhere.
+        let closing = if self.session.was_ended_by_client() && !self.leaving {
             Closing::ByClient
         } else {
             Closing::ByProxyOrServer
