@@ -127,7 +127,7 @@ async fn serve_until_stopped(
         .entrances()
         .filter(|entrance| opened(entrance).is_none())
         .collect();
-    let (heir, took_clients) = (handed.heir(), handed.listeners());
+    let (heir, took_clients) = (handed.heir(), handed.places());
     let proxy = Proxy::take_over(config, handed)
         .await
         .map_err(|error| failed(&error.to_string()))?;
@@ -172,7 +172,7 @@ async fn serve_until_stopped(
         }
     };
     for entrance in ours {
-        let in_use = ended.sockets_in_use.iter().any(|name| **name == *entrance.name);
+        let in_use = ended.sockets_in_use.contains(&entrance.place.to_string());
         if let (Place::Unix(path), false) = (&entrance.place, in_use) {
             // Left behind it would only look like somebody who listens.
             let _ = std::fs::remove_file(path);

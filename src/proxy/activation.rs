@@ -173,12 +173,9 @@ impl Handed {
         self.heir.clone()
     }
 
-    /// The listeners that there are sockets for.
-    pub fn listeners(&self) -> Vec<String> {
-        self.clients
-            .iter()
-            .map(|client| client.origin.listener.clone())
-            .collect()
+    /// The places of the sockets for clients, as whoever opened them names them.
+    pub fn places(&self) -> Vec<String> {
+        self.clients.iter().map(|client| client.origin.place.clone()).collect()
     }
 
     fn client(&self, listener: &str) -> Option<&Client> {

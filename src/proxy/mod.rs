@@ -112,7 +112,7 @@ pub struct Proxy {
 /// How it came to an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The listeners with whose sockets another process serves.
+    /// The places, as this one's settings name them, with whose sockets another process serves.
     pub sockets_in_use: Vec<String>,
 }
 

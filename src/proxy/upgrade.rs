@@ -147,7 +147,7 @@ impl Upgrading {
         self.heir().is_some()
     }
 
-    /// The listeners of which the new process uses the sockets.
+    /// The places of which the new process uses the sockets.
     pub(super) fn keeps_sockets(&self) -> Vec<String> {
         let heir = self.heir();
         heir.as_ref()

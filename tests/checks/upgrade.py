@@ -404,6 +404,21 @@ def another_program(check, options, server, folder):
         check.until("the last takes the socket with it", lambda: os.path.exists(path), False)
 
 
+def renamed(check, options, server, folder):
+    """A unix socket that stays, under another name of its listener."""
+    path = os.path.join(folder, "renamed.sock")
+    with Upgraded(options.proxy, server, RULES, folder, unix=path, mode=options.mode) as proxy:
+        listener = '[[listeners]]\nname = "local"\nunix = "%s"\n' % path
+        proxy.write('[listen]\nunix = "%s"\n' % path, '[listen]\naddress = "127.0.0.1:%d"\n\n%s' % (proxy.port, listener))
+        check("upgrade to another name", proxy.cli("upgrade")[0], 0)
+        check.until("the old one has ended", lambda: proxy.child.poll(), 0)
+        check("its socket is there", os.path.exists(path), True)
+        with proxy.connect() as client:
+            check("it is served", client.ask("PING"), "PONG")
+        proxy.stop()
+        check.until("the new one takes it with it", lambda: os.path.exists(path), False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--proxy", default="target/release/lockward")
@@ -428,6 +443,7 @@ def main():
                     counts = [int(direct.ask("GET", "count:%d" % caller.number)) for caller in crowd.callers]
                 check("every answer happened once", counts, [caller.count for caller in crowd.callers])
                 another_program(check, options, server, folder)
+                renamed(check, options, server, folder)
                 print("%d requests answered, %d connections ended" % (
                     crowd.answered(), crowd.ends()))
         except (WireError, OSError, RuntimeError) as error:
