@@ -127,6 +127,16 @@ impl Upgrading {
         self.heir.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Holds clients back by `pause`, unless another process is about to take this one's place: that one would not.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn unless_under_way(&self, pause: impl FnOnce()) -> Result<(), UpgradeError> {
+        let sockets = self.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
+        // From here on no upgrade begins until clients are held back, and then it refuses.
+        sockets.as_ref().map(|_| pause()).ok_or(UpgradeError::Draining)
+    }
+
     /// Waits until another process has taken this one's place.
     pub(super) async fn done(&self) {
         self.done.notified().await;
@@ -308,10 +318,11 @@ impl Upgrader {
         let shared = &self.0;
         let nobody = || UpgradeError::Impossible("this lockward does not know how another one is started".to_owned());
         let upgrading = shared.upgrading.get().ok_or_else(nobody)?;
+        let mut sockets = upgrading.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
+        // As long as the sockets are held, nobody is held back anew.
         if shared.pausing.is_on() {
             return Err(UpgradeError::Paused);
         }
-        let mut sockets = upgrading.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
         let outcome = upgrading.hand_over(shared, sockets.as_ref().ok_or(UpgradeError::Draining)?);
         if outcome.is_ok() || upgrading.ending.load(Ordering::Acquire) {
             *sockets = None;

@@ -396,7 +396,19 @@ def another_program(check, options, server, folder):
             put("#!/bin/sh\nexit 3\n")
             code, said = proxy.cli("upgrade")
             check("a program that ends", (code, "ended before it served (exit status: 3)" in said), (1, True))
+            number = os.path.join(folder, "hangs")
+            put("#!/bin/sh\necho $$ > %s.new\nmv %s.new %s\nexec sleep 60\n" % (number, number, number))
+            os.kill(proxy.pid(), signal.SIGUSR2)
+            check.until("a program that hangs", lambda: os.path.exists(number), True)
+            # Until it is given up nobody may hold clients back, for the new one would not.
+            check("no pause meanwhile", proxy.post("/-/pause?for=100ms"), (
+                409, {"error": "an upgrade is under way already"}))
+            check("it does not hold the old one up", client.ask("PING"), "PONG")
             os.remove(program)
+            with open(number) as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+            check.until("a pause again", lambda: proxy.post("/-/pause?for=100ms")[0], 200)
+            check.until("it ends by itself", lambda: proxy.json("/api/v1/pause")["left_ms"], None)
             code, said = proxy.cli("upgrade")
             check("no program", (code, "cannot be started" in said), (1, True))
             check("the same connection", client.ask("PING"), "PONG")
