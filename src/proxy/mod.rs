@@ -278,12 +278,13 @@ impl Proxy {
             drop(over);
             ending::bequeath(&shared).await;
             ending::drain_clients(&shared, &drain, clients).await;
-            ending::bequeath(&shared).await;
         } else {
             ending::drain_clients(&shared, &drain, clients).await;
             // Until the last client is gone: a drain is not the end of life.
             drop(over);
         }
+        // Of what was acquired meanwhile; or of all, if it came to serve in the moment in which this one was told to end.
+        ending::bequeath(&shared).await;
         let _ = admin.await;
         tasks.iter().for_each(JoinHandle::abort);
         Ended {
