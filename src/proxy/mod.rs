@@ -144,7 +144,7 @@ impl Proxy {
         })?;
         let mut listeners = Vec::new();
         for entrance in config.entrances() {
-            let listener = match handed.clients_listener(&entrance.name) {
+            let listener = match handed.clients_listener(entrance) {
                 Some(listener) => listener,
                 None => Listener::bind(entrance).await,
             };

@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -417,7 +418,7 @@ def another_program(check, options, server, folder):
 
 
 def renamed(check, options, server, folder):
-    """A unix socket that stays, under another name of its listener."""
+    """A unix socket that stays, under another name of its listener, and with other rights."""
     path = os.path.join(folder, "renamed.sock")
     with Upgraded(options.proxy, server, RULES, folder, unix=path, mode=options.mode) as proxy:
         listener = '[[listeners]]\nname = "local"\nunix = "%s"\n' % path
@@ -427,6 +428,16 @@ def renamed(check, options, server, folder):
         check("its socket is there", os.path.exists(path), True)
         with proxy.connect() as client:
             check("it is served", client.ask("PING"), "PONG")
+        at = 'unix = "%s"\n' % path
+        for rights in ('unix_mode = "0600"\n', ""):
+            proxy.write(at, at + rights)
+            check("upgrade with %r" % rights, proxy.cli("upgrade")[0], 0)
+            check("its rights", stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            proxy.write(at + rights, at)
+        proxy.write(at, at + 'unix_group = "nobody-has-this"\n')
+        code, said = proxy.cli("upgrade")
+        check("a group that is not there", (code, "no group" in said), (1, True))
+        proxy.write('unix_group = "nobody-has-this"\n', "")
         proxy.stop()
         check.until("the new one takes it with it", lambda: os.path.exists(path), False)
 
