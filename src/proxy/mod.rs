@@ -40,6 +40,7 @@ mod workers;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -68,6 +69,9 @@ use upgrade::Upgrading;
 pub use upgrade::{Successor, UpgradeError, Upgraded, Upgrader};
 use whereabouts::Whereabouts;
 use workers::Workers;
+
+/// How long a process that is to take another one's place waits for the server's first answer.
+const LONGEST_CONTACT: Duration = Duration::from_secs(2);
 
 /// What kept the proxy from starting.
 #[derive(Debug, Error)]
@@ -107,6 +111,8 @@ pub struct Proxy {
     token: String,
     origins: Origins,
     drain: watch::Sender<bool>,
+    /// The server was asked, and has answered or had its time to.
+    asked: bool,
 }
 
 /// How it came to an end.
@@ -173,6 +179,7 @@ impl Proxy {
             token,
             origins,
             drain,
+            asked: false,
         })
     }
 
@@ -214,12 +221,15 @@ impl Proxy {
         Upgrader(Arc::clone(&self.shared))
     }
 
-    /// Whether it is ready to take clients, once the server was asked, or why it is not.
+    /// Whether it is ready to take clients, once the server was asked, or why it is not. The process before this one waits
+    /// for it, so it is waited for no longer than two seconds, and not once more by [`Proxy::serve`].
     ///
     /// # Errors
     /// A sentence.
-    pub async fn readiness(&self, config: &Config) -> Result<(), String> {
-        let _ = timeout(config.upstream.connect_timeout, first_contact(&self.shared)).await;
+    pub async fn readiness(&mut self, config: &Config) -> Result<(), String> {
+        let longest = config.upstream.connect_timeout.min(LONGEST_CONTACT);
+        let _ = timeout(longest, first_contact(&self.shared)).await;
+        self.asked = true;
         self.backend.ready()
     }
 
@@ -256,9 +266,12 @@ impl Proxy {
             token,
             origins: _,
             drain,
+            asked,
         } = self;
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
-        let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
+        if !asked {
+            let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
+        }
         let tasks = [
             tokio::spawn(pausing::run(Arc::clone(&shared))),
             tokio::spawn(follow_server(Arc::clone(&shared))),

@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -304,6 +305,17 @@ def failing(check, proxy, crowd):
     crowd.lost("SIGUSR2")
 
 
+def without_server(check, options, folder):
+    """There is no server, and for the new process one that is silent: it does not wait for it longer than it may take."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        nobody = argparse.Namespace(unix=None, port=1)
+        with Upgraded(options.proxy, nobody, RULES, folder, mode=options.mode) as proxy:
+            before = proxy.pid()
+            proxy.write("127.0.0.1:1\"", '127.0.0.1:%d"\nconnect_timeout = "20s"' % silent.getsockname()[1])
+            check("upgrade without a server", proxy.cli("upgrade")[0], 0)
+            check("another process serves", proxy.pid() != before, True)
+
+
 def under_way(check, proxy):
     """Who has begun a transaction may end it, and is waited for; who comes has to wait; it ends by itself."""
     with proxy.connect() as inside, proxy.connect() as late:
@@ -467,6 +479,7 @@ def main():
                 check("every answer happened once", counts, [caller.count for caller in crowd.callers])
                 another_program(check, options, server, folder)
                 renamed(check, options, server, folder)
+                without_server(check, options, folder)
                 print("%d requests answered, %d connections ended" % (
                     crowd.answered(), crowd.ends()))
         except (WireError, OSError, RuntimeError) as error:
