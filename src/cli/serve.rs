@@ -127,15 +127,15 @@ async fn serve_until_stopped(
         .entrances()
         .filter(|entrance| opened(entrance).is_none())
         .collect();
-    let (heir, took_clients) = (handed.heir(), handed.listeners());
-    let proxy = Proxy::take_over(config, handed)
+    let (heir, took_clients) = (handed.heir(), handed.places());
+    let mut proxy = Proxy::take_over(config, handed)
         .await
         .map_err(|error| failed(&error.to_string()))?;
     proxy.rereads(reread, log, config);
     let upgrades = proxy.upgrades(Box::new(itself));
     upgrades.map_err(|error| failed(&format!("cannot keep the listening sockets for an upgrade: {error}")))?;
     if let Some(heir) = &heir {
-        take_over(&proxy, heir, config, took_clients).await?;
+        take_over(&mut proxy, heir, config, took_clients).await?;
     }
     let clients: Vec<String> = places.iter().map(Place::to_string).collect();
     let clients = clients.join(", ");
@@ -172,7 +172,7 @@ async fn serve_until_stopped(
         }
     };
     for entrance in ours {
-        let in_use = ended.sockets_in_use.iter().any(|name| **name == *entrance.name);
+        let in_use = ended.sockets_in_use.contains(&entrance.place.to_string());
         if let (Place::Unix(path), false) = (&entrance.place, in_use) {
             // Left behind it would only look like somebody who listens.
             let _ = std::fs::remove_file(path);
@@ -195,7 +195,7 @@ fn tell_of_listeners(config: &Config, places: &[Place]) {
 }
 
 /// Tells the process whose place this one takes that it could, and waits to be told so.
-async fn take_over(proxy: &Proxy, heir: &Heir, config: &Config, took_clients: Vec<String>) -> Result<(), Fault> {
+async fn take_over(proxy: &mut Proxy, heir: &Heir, config: &Config, took_clients: Vec<String>) -> Result<(), Fault> {
     let ready = Ready {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         admin: config.admin.address.to_string(),

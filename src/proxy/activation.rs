@@ -17,6 +17,7 @@ use thiserror::Error;
 use super::handover::{Origin, Origins};
 use super::heir::{Heir, Inheritance};
 use super::listener::Listener;
+use super::unix;
 use crate::config::{Config, Entrance, HostPort, Place};
 
 /// The `FileDescriptorName=` of the socket for HTTP. One with the name of a listener is that one's, and one of any
@@ -40,6 +41,17 @@ pub enum ActivationError {
     /// HTTP is served on TCP only.
     #[error("the socket named \"{ADMIN}\" is a unix socket; HTTP is served on TCP only")]
     AdminOnUnix,
+    /// The one before served there, and this one has no such listener.
+    #[error(
+        "the service manager opened {place} for the listener \"{listener}\", which is not among the listeners any more: take \
+         it out of the socket unit, and restart"
+    )]
+    Gone {
+        /// What it was called.
+        listener: String,
+        /// Where.
+        place: String,
+    },
     /// Another lockward has started this one, and does not hand over as it should.
     #[error("the lockward that started this one did not hand over its sockets: {0}")]
     Inheritance(io::Error),
@@ -140,20 +152,36 @@ impl Handed {
     /// settings want it. What the service manager opened stays.
     ///
     /// # Errors
-    /// Two for one.
+    /// Two for one, or one for none.
     pub fn meant_for(mut self, config: &Config) -> Result<Handed, ActivationError> {
         let mut taken: Vec<Arc<str>> = Vec::new();
-        for mut client in std::mem::take(&mut self.clients) {
+        let mut clients = std::mem::take(&mut self.clients);
+        let named = |origin: &Origin| config.entrances().find(|one| *one.name == *origin.listener);
+        let at = |one: &Entrance, origin: &Origin| one.place.to_string() == origin.place;
+        // Several listeners may have the same place, with port 0: each finds its own before others get what is left.
+        let same = |origin: &Origin| named(origin).filter(|one| at(one, origin));
+        clients.sort_by_key(|client| (!client.origin.manager, same(&client.origin).is_none()));
+        for mut client in clients {
             let origin = &mut client.origin;
             let meant = if origin.manager {
-                let named = config.listeners.iter().find(|one| *one.name == *origin.listener);
-                named.unwrap_or(&config.listen.entrance)
+                match named(origin) {
+                    Some(named) => named,
+                    // From the manager itself it may have any name.
+                    None if self.heir.is_none() => &config.listen.entrance,
+                    None => {
+                        return Err(ActivationError::Gone {
+                            listener: origin.listener.clone(),
+                            place: origin.place.clone(),
+                        });
+                    }
+                }
             } else {
-                let same = |one: &&Entrance| one.place.to_string() == origin.place && !taken.contains(&one.name);
-                let Some(same) = config.entrances().find(same) else {
+                let free = |one: &&Entrance| !taken.contains(&one.name);
+                let left = || config.entrances().filter(free).find(|one| at(one, origin));
+                let Some(meant) = same(origin).filter(free).or_else(left) else {
                     continue;
                 };
-                same
+                meant
             };
             if taken.contains(&meant.name) {
                 return Err(ActivationError::Two(format!("clients ({})", meant.section())));
@@ -173,12 +201,9 @@ impl Handed {
         self.heir.clone()
     }
 
-    /// The listeners that there are sockets for.
-    pub fn listeners(&self) -> Vec<String> {
-        self.clients
-            .iter()
-            .map(|client| client.origin.listener.clone())
-            .collect()
+    /// The places of the sockets for clients, as whoever opened them names them.
+    pub fn places(&self) -> Vec<String> {
+        self.clients.iter().map(|client| client.origin.place.clone()).collect()
     }
 
     fn client(&self, listener: &str) -> Option<&Client> {
@@ -198,12 +223,18 @@ impl Handed {
     }
 
     /// The socket for the clients of a listener, ready to be used by the runtime that this is called in.
-    pub(super) fn clients_listener(&mut self, listener: &str) -> Option<io::Result<Listener>> {
-        let is_it = |client: &Client| client.origin.listener == listener;
+    /// A unix socket that the service manager did not open gets the rights that these settings name.
+    pub(super) fn clients_listener(&mut self, entrance: &Entrance) -> Option<io::Result<Listener>> {
+        let is_it = |client: &Client| *client.origin.listener == *entrance.name;
         let place = self.clients.iter().position(is_it)?;
-        Some(match self.clients.swap_remove(place).socket {
-            Socket::Tcp(socket) => tokio::net::TcpListener::from_std(socket).map(Listener::Tcp),
-            Socket::Unix(socket) => tokio::net::UnixListener::from_std(socket).map(Listener::Unix),
+        let Client { socket, origin } = self.clients.swap_remove(place);
+        Some(match (socket, &entrance.place) {
+            (Socket::Tcp(socket), _) => tokio::net::TcpListener::from_std(socket).map(Listener::Tcp),
+            (Socket::Unix(socket), Place::Unix(path)) if !origin.manager => {
+                let given = unix::give(path, &entrance.rights);
+                given.and_then(|()| tokio::net::UnixListener::from_std(socket).map(Listener::Unix))
+            }
+            (Socket::Unix(socket), _) => tokio::net::UnixListener::from_std(socket).map(Listener::Unix),
         })
     }
 
@@ -273,5 +304,77 @@ fn listens(socket: &impl AsFd) -> io::Result<()> {
             io::ErrorKind::InvalidInput,
             "it does not listen (Accept= must be no)",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn config(listeners: &[(&str, &str)]) -> Config {
+        let listener =
+            |(name, place): &(&str, &str)| format!("[[listeners]]\nname = \"{name}\"\naddress = \"{place}\"\n");
+        let text: String = listeners.iter().map(listener).collect();
+        let text = format!("[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nurl = \"redis://127.0.0.1:1\"\n{text}");
+        Config::parse(&text, Path::new("test"), std::iter::empty())
+            .unwrap()
+            .config
+    }
+
+    /// Sockets of these listeners and places, and their ports.
+    fn inherited(origins: &[(&str, &str)], manager: bool) -> (Handed, Vec<u16>) {
+        let (line, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut handed = Handed {
+            heir: Some(Heir::over(line).unwrap()),
+            ..Handed::default()
+        };
+        let mut ports = Vec::new();
+        for (listener, place) in origins {
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            ports.push(socket.local_addr().unwrap().port());
+            let origin = Origin {
+                listener: (*listener).to_owned(),
+                place: (*place).to_owned(),
+                manager,
+            };
+            let socket = Socket::Tcp(socket);
+            handed.clients.push(Client { socket, origin });
+        }
+        (handed, ports)
+    }
+
+    fn port(handed: &Handed, listener: &str) -> Option<u16> {
+        match &handed.client(listener)?.socket {
+            Socket::Tcp(socket) => Some(socket.local_addr().unwrap().port()),
+            Socket::Unix(_) => None,
+        }
+    }
+
+    #[test]
+    fn listeners_at_equal_places_find_their_own_and_others_what_is_left() {
+        let any = "127.0.0.1:0";
+        let was = [("listen", any), ("gone", any), ("one", any), ("two", any)];
+        let (handed, ports) = inherited(&was, false);
+        let now = config(&[("two", any), ("new", any), ("one", "127.0.0.1:7")]);
+        let handed = handed.meant_for(&now).unwrap();
+        let found = ["listen", "two", "new", "one"].map(|name| port(&handed, name));
+        assert_eq!(found, [Some(ports[0]), Some(ports[3]), Some(ports[1]), None]);
+        assert_eq!(handed.places(), [any; 3]);
+    }
+
+    #[test]
+    fn a_socket_of_the_manager_whose_listener_is_gone_is_nobody_elses() {
+        let was = [("listen", "127.0.0.1:1"), ("tls", "127.0.0.1:2")];
+        let known = inherited(&was, true).0.meant_for(&config(&[("tls", "127.0.0.1:3")]));
+        assert_eq!(known.unwrap().places(), ["127.0.0.1:1", "127.0.0.1:2"]);
+        let (handed, _) = inherited(&was[1..], true);
+        let error = handed.meant_for(&config(&[])).unwrap_err().to_string();
+        assert!(error.contains("127.0.0.1:2 for the listener \"tls\""), "{error}");
+        // From the manager itself a name may be anything.
+        let (mut handed, _) = inherited(&was[1..], true);
+        handed.heir = None;
+        assert!(handed.meant_for(&config(&[])).unwrap().client("listen").is_some());
     }
 }

@@ -26,11 +26,12 @@ pub(super) async fn stopped_or_upgraded(shared: &Shared, stop: impl Future<Outpu
     }
 }
 
-/// Tells the new process of the leases.
+/// Tells the new process, if there is one, of the leases.
 pub(super) async fn bequeath(shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
     let telling = tokio::task::spawn_blocking(move || {
         if let Some(upgrading) = shared.upgrading.get() {
+            upgrading.settle();
             upgrading.bequeath(&shared);
         }
     });

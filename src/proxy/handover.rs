@@ -73,7 +73,8 @@ pub struct Ready {
     pub version: String,
     /// Where it serves HTTP.
     pub admin: String,
-    /// The listeners whose sockets it took, and did not bind itself.
+    /// The places, as the old process names them, whose sockets it took and did not bind itself. (Listeners may have other
+    /// names there.)
     pub took_clients: Vec<String>,
     /// Why clients should not be sent to it.
     pub not_ready: Option<String>,

@@ -49,13 +49,16 @@ impl Heir {
         }
         let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let (opening, sockets) = handover::take_sockets(&line)?;
-        let lines = Lines::new(&line)?;
-        let heir = Heir {
+        Ok(Some((Heir::over(line)?, Inheritance { opening, sockets })))
+    }
+
+    /// With the old process at the other end of the line.
+    pub(super) fn over(line: UnixStream) -> io::Result<Heir> {
+        Ok(Heir {
+            lines: Arc::new(Mutex::new(Some(Lines::new(&line)?))),
             line: Arc::new(line),
-            lines: Arc::new(Mutex::new(Some(lines))),
             main: Arc::new(Notify::new()),
-        };
-        Ok(Some((heir, Inheritance { opening, sockets })))
+        })
     }
 
     /// This process cannot serve.

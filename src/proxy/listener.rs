@@ -17,7 +17,6 @@ use tokio::time::{sleep, timeout};
 use super::shared::Shared;
 use super::socket::{Arrival, Socket};
 use super::unix;
-use super::upgrade::Upgrading;
 use super::workers::{Newcomer, Workers};
 use crate::config::{Entrance, Listen, Place};
 use crate::metrics::{Limit, Verdict};
@@ -154,17 +153,29 @@ pub(super) async fn run(listeners: Vec<Listener>, shared: Arc<Shared>, mut worke
             },
         }
     }
-    if !shared.upgrading.get().is_some_and(Upgrading::has_heir) {
+    for (number, listener) in listeners.iter().enumerate() {
+        // Another process takes those who wait there.
+        if shared
+            .upgrading
+            .get()
+            .is_some_and(|upgrading| upgrading.keeps_socket(number))
+        {
+            continue;
+        }
         // Those who are connected as far as they know would be reset.
         for _ in 0..BACKLOG {
-            match timeout(Duration::ZERO, poll_fn(|cx| poll_accept(&listeners, turn, cx))).await {
-                Ok((listener, Ok(stream))) => take(stream, listener, &shared, &mut workers),
-                Ok((_, Err(_))) | Err(_) => break,
-            }
+            let Some(stream) = waiting(listener).await else { break };
+            take(stream, number, &shared, &mut workers);
         }
     }
     drop(listeners);
     workers.empty().await;
+}
+
+/// A client that waits there already.
+async fn waiting(listener: &Listener) -> Option<Socket> {
+    let next = poll_fn(|cx| listener.poll_accept(cx));
+    timeout(Duration::ZERO, next).await.ok()?.ok()
 }
 
 /// Gives a client to a worker, if there is room for it.

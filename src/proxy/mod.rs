@@ -41,6 +41,7 @@ mod workers;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -69,6 +70,9 @@ use upgrade::Upgrading;
 pub use upgrade::{Successor, UpgradeError, Upgraded, Upgrader};
 use whereabouts::Whereabouts;
 use workers::Workers;
+
+/// How long a process that is to take another one's place waits for the server's first answer.
+const LONGEST_CONTACT: Duration = Duration::from_secs(2);
 
 /// What kept the proxy from starting.
 #[derive(Debug, Error)]
@@ -108,12 +112,14 @@ pub struct Proxy {
     token: String,
     origins: Origins,
     drain: watch::Sender<bool>,
+    /// The server was asked, and has answered or had its time to.
+    asked: bool,
 }
 
 /// How it came to an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The listeners with whose sockets another process serves.
+    /// The places, as this one's settings name them, with whose sockets another process serves.
     pub sockets_in_use: Vec<String>,
 }
 
@@ -145,7 +151,7 @@ impl Proxy {
         })?;
         let mut listeners = Vec::new();
         for entrance in config.entrances() {
-            let listener = match handed.clients_listener(&entrance.name) {
+            let listener = match handed.clients_listener(entrance) {
                 Some(listener) => listener,
                 None => Listener::bind(entrance).await,
             };
@@ -174,6 +180,7 @@ impl Proxy {
             token,
             origins,
             drain,
+            asked: false,
         })
     }
 
@@ -215,12 +222,15 @@ impl Proxy {
         Upgrader(Arc::clone(&self.shared))
     }
 
-    /// Whether it is ready to take clients, once the server was asked, or why it is not.
+    /// Whether it is ready to take clients, once the server was asked, or why it is not. The process before this one waits
+    /// for it, so it is waited for no longer than two seconds, and not once more by [`Proxy::serve`].
     ///
     /// # Errors
     /// A sentence.
-    pub async fn readiness(&self, config: &Config) -> Result<(), String> {
-        let _ = timeout(config.upstream.connect_timeout, first_contact(&self.shared)).await;
+    pub async fn readiness(&mut self, config: &Config) -> Result<(), String> {
+        let longest = config.upstream.connect_timeout.min(LONGEST_CONTACT);
+        let _ = timeout(longest, first_contact(&self.shared)).await;
+        self.asked = true;
         self.backend.ready()
     }
 
@@ -257,9 +267,12 @@ impl Proxy {
             token,
             origins: _,
             drain,
+            asked,
         } = self;
         // Scripts and features first: then no client meets a proxy that does not know its server yet.
-        let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
+        if !asked {
+            let _ = timeout(config.upstream.connect_timeout, first_contact(&shared)).await;
+        }
         let tasks = [
             tokio::spawn(pausing::run(Arc::clone(&shared))),
             tokio::spawn(follow_server(Arc::clone(&shared))),
@@ -279,12 +292,13 @@ impl Proxy {
             drop(over);
             ending::bequeath(&shared).await;
             ending::drain_clients(&shared, &drain, clients).await;
-            ending::bequeath(&shared).await;
         } else {
             ending::drain_clients(&shared, &drain, clients).await;
             // Until the last client is gone: a drain is not the end of life.
             drop(over);
         }
+        // Of what was acquired meanwhile; or of all, if it came to serve in the moment in which this one was told to end.
+        ending::bequeath(&shared).await;
         let _ = admin.await;
         tasks.iter().for_each(JoinHandle::abort);
         Ended {

@@ -23,26 +23,31 @@ const BACKLOG: i32 = 1024;
 /// # Errors
 /// What the system says, or that there is no such group. What was bound is then removed.
 pub(super) fn listen(path: &Path, rights: &SocketRights) -> io::Result<UnixListener> {
-    let group = rights.group.as_ref().map(number).transpose()?;
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    let open = || {
-        if let Some(group) = group {
-            chown(path, None, Some(group)).map_err(|error| told("unix_group", error))?;
-        }
-        // Last: a change of the group may take bits away.
-        if let Some(mode) = rights.mode {
-            fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| told("unix_mode", error))?;
-        }
-        socket.listen(BACKLOG)
-    };
-    if let Err(error) = open() {
+    if let Err(error) = give(path, rights).and_then(|()| socket.listen(BACKLOG)) {
         // Left behind it would only look like somebody who listens.
         let _ = fs::remove_file(path);
         return Err(error);
     }
     UnixListener::from_std(socket.into())
+}
+
+/// Gives a socket that is bound these rights; where none are named it keeps those that it has.
+///
+/// # Errors
+/// What the system says, or that there is no such group.
+pub(super) fn give(path: &Path, rights: &SocketRights) -> io::Result<()> {
+    let group = rights.group.as_ref().map(number).transpose()?;
+    if let Some(group) = group {
+        chown(path, None, Some(group)).map_err(|error| told("unix_group", error))?;
+    }
+    // Last: a change of the group may take bits away.
+    if let Some(mode) = rights.mode {
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| told("unix_mode", error))?;
+    }
+    Ok(())
 }
 
 fn told(key: &str, error: io::Error) -> io::Error {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -24,6 +24,8 @@ const LIMIT: Duration = Duration::from_secs(15);
 const SERVING_LIMIT: Duration = Duration::from_secs(5);
 /// So long we wait for the new process to take what it is told of leases.
 const TELLING_LIMIT: Duration = Duration::from_secs(2);
+/// And so long for an upgrade that is given up, or has just been done.
+const SETTLING_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why this process goes on as if nothing had been.
 #[derive(Debug, Error)]
@@ -78,18 +80,12 @@ pub struct Upgraded {
     pub ready: Ready,
 }
 
-/// The listening sockets, once more.
-struct Sockets {
-    origins: Origins,
-    /// The clients', then that for HTTP.
-    all: Vec<OwnedFd>,
-}
-
 /// What an upgrade takes.
 pub(super) struct Upgrading {
     successor: Box<dyn Successor>,
-    /// `None` once this process ends.
-    sockets: Mutex<Option<Sockets>>,
+    origins: Origins,
+    /// The listening sockets, once more: the clients', then that for HTTP. `None` once this process ends.
+    sockets: Mutex<Option<Vec<OwnedFd>>>,
     /// This process ends.
     ending: AtomicBool,
     /// The new process, until it serves.
@@ -115,7 +111,8 @@ impl Upgrading {
         let all = all.collect::<io::Result<_>>()?;
         Ok(Upgrading {
             successor,
-            sockets: Mutex::new(Some(Sockets { origins, all })),
+            origins,
+            sockets: Mutex::new(Some(all)),
             ending: AtomicBool::new(false),
             started: Started::default(),
             heir: Mutex::default(),
@@ -125,6 +122,16 @@ impl Upgrading {
 
     fn heir(&self) -> MutexGuard<'_, Option<(Upgraded, UnixStream)>> {
         self.heir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds clients back by `pause`, unless another process is about to take this one's place: that one would not.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn unless_under_way(&self, pause: impl FnOnce()) -> Result<(), UpgradeError> {
+        let sockets = self.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
+        // From here on no upgrade begins until clients are held back, and then it refuses.
+        sockets.as_ref().map(|_| pause()).ok_or(UpgradeError::Draining)
     }
 
     /// Waits until another process has taken this one's place.
@@ -142,16 +149,26 @@ impl Upgrading {
         }
     }
 
-    /// Whether a new process serves.
-    pub(super) fn has_heir(&self) -> bool {
-        self.heir().is_some()
-    }
-
-    /// The listeners of which the new process uses the sockets.
+    /// The places of which the new process uses the sockets.
     pub(super) fn keeps_sockets(&self) -> Vec<String> {
         let heir = self.heir();
         heir.as_ref()
             .map_or_else(Vec::new, |(upgraded, _)| upgraded.ready.took_clients.clone())
+    }
+
+    /// Whether that of this listener is among them.
+    pub(super) fn keeps_socket(&self, listener: usize) -> bool {
+        let origin = self.origins.clients.get(listener);
+        origin.is_some_and(|origin| self.keeps_sockets().contains(&origin.place))
+    }
+
+    /// Waits until an upgrade that comes to its end in the moment in which this process is told to end is over. Blocks, but
+    /// not for long: who is not let go by then was ended.
+    pub(super) fn settle(&self) {
+        let soon = Instant::now() + SETTLING_LIMIT;
+        while matches!(self.sockets.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < soon {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Tells the new process of the leases that hold their locks, of each once. Blocks.
@@ -167,7 +184,7 @@ impl Upgrading {
         }
     }
 
-    fn hand_over(&self, shared: &Shared, sockets: &Sockets) -> Result<(Upgraded, UnixStream), UpgradeError> {
+    fn hand_over(&self, shared: &Shared, sockets: &[OwnedFd]) -> Result<(Upgraded, UnixStream), UpgradeError> {
         let mut command = self.successor.command().map_err(UpgradeError::Impossible)?;
         let (ours, theirs) = UnixStream::pair().map_err(UpgradeError::Start)?;
         let child = command
@@ -199,7 +216,7 @@ impl Upgrading {
         Ok((Upgraded { pid, ready }, ours))
     }
 
-    fn until_serving(&self, shared: &Shared, sockets: &Sockets, line: &UnixStream) -> Result<Ready, UpgradeError> {
+    fn until_serving(&self, shared: &Shared, sockets: &[OwnedFd], line: &UnixStream) -> Result<Ready, UpgradeError> {
         let ready = self.until_ready(shared, sockets, line)?;
         line.set_write_timeout(Some(TELLING_LIMIT))
             .and_then(|()| handover::say(line, &Order::Go))
@@ -211,12 +228,12 @@ impl Upgrading {
         }
     }
 
-    fn until_ready(&self, shared: &Shared, sockets: &Sockets, line: &UnixStream) -> Result<Ready, UpgradeError> {
+    fn until_ready(&self, shared: &Shared, sockets: &[OwnedFd], line: &UnixStream) -> Result<Ready, UpgradeError> {
         let opening = Opening {
-            origins: sockets.origins.clone(),
+            origins: self.origins.clone(),
             clock: shared.now().0,
         };
-        let all: Vec<_> = sockets.all.iter().map(AsFd::as_fd).collect();
+        let all: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
         if let Err(error) = handover::send_sockets(line, &opening, &all) {
             return Err(match error.kind() {
                 io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => UpgradeError::Ended(self.started.end()),
@@ -308,10 +325,11 @@ impl Upgrader {
         let shared = &self.0;
         let nobody = || UpgradeError::Impossible("this lockward does not know how another one is started".to_owned());
         let upgrading = shared.upgrading.get().ok_or_else(nobody)?;
+        let mut sockets = upgrading.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
+        // As long as the sockets are held, nobody is held back anew.
         if shared.pausing.is_on() {
             return Err(UpgradeError::Paused);
         }
-        let mut sockets = upgrading.sockets.try_lock().map_err(|_| UpgradeError::UnderWay)?;
         let outcome = upgrading.hand_over(shared, sockets.as_ref().ok_or(UpgradeError::Draining)?);
         if outcome.is_ok() || upgrading.ending.load(Ordering::Acquire) {
             *sockets = None;

@@ -9,6 +9,8 @@ import os
 import select
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -333,6 +335,17 @@ def failing(check, proxy, crowd):
     crowd.lost("SIGUSR2")
 
 
+def without_server(check, options, folder):
+    """There is no server, and for the new process one that is silent: it does not wait for it longer than it may take."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        nobody = argparse.Namespace(unix=None, port=1)
+        with Upgraded(options.proxy, nobody, RULES, folder, mode=options.mode) as proxy:
+            before = proxy.pid()
+            proxy.write("127.0.0.1:1\"", '127.0.0.1:%d"\nconnect_timeout = "20s"' % silent.getsockname()[1])
+            check("upgrade without a server", proxy.cli("upgrade")[0], 0)
+            check("another process serves", proxy.pid() != before, True)
+
+
 def under_way(check, proxy):
     """Who has begun a transaction may end it, and is waited for; who comes has to wait; it ends by itself."""
     with proxy.connect() as inside, proxy.connect() as late:
@@ -426,12 +439,49 @@ def another_program(check, options, server, folder):
             put("#!/bin/sh\nexit 3\n")
             code, said = proxy.cli("upgrade")
             check("a program that ends", (code, "ended before it served (exit status: 3)" in said), (1, True))
+            number = os.path.join(folder, "hangs")
+            put("#!/bin/sh\necho $$ > %s.new\nmv %s.new %s\nexec sleep 60\n" % (number, number, number))
+            os.kill(proxy.pid(), signal.SIGUSR2)
+            check.until("a program that hangs", lambda: os.path.exists(number), True)
+            # Until it is given up nobody may hold clients back, for the new one would not.
+            check("no pause meanwhile", proxy.post("/-/pause?for=100ms"), (
+                409, {"error": "an upgrade is under way already"}))
+            check("it does not hold the old one up", client.ask("PING"), "PONG")
             os.remove(program)
+            with open(number) as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+            check.until("a pause again", lambda: proxy.post("/-/pause?for=100ms")[0], 200)
+            check.until("it ends by itself", lambda: proxy.json("/api/v1/pause")["left_ms"], None)
             code, said = proxy.cli("upgrade")
             check("no program", (code, "cannot be started" in said), (1, True))
             check("the same connection", client.ask("PING"), "PONG")
         proxy.stop()
         check.until("the last takes the socket with it", lambda: os.path.exists(path), False)
+
+
+def renamed(check, options, server, folder):
+    """A unix socket that stays, under another name of its listener, and with other rights."""
+    path = os.path.join(folder, "renamed.sock")
+    with Upgraded(options.proxy, server, RULES, folder, unix=path, mode=options.mode) as proxy:
+        listener = '[[listeners]]\nname = "local"\nunix = "%s"\n' % path
+        proxy.write('[listen]\nunix = "%s"\n' % path, '[listen]\naddress = "127.0.0.1:%d"\n\n%s' % (proxy.port, listener))
+        check("upgrade to another name", proxy.cli("upgrade")[0], 0)
+        check.until("the old one has ended", lambda: proxy.child.poll(), 0)
+        check("its socket is there", os.path.exists(path), True)
+        with proxy.connect() as client:
+            check("it is served", client.ask("PING"), "PONG")
+        at = 'unix = "%s"\n' % path
+        for rights in ('unix_mode = "0600"\n', ""):
+            proxy.write(at, at + rights)
+            check("upgrade with %r" % rights, proxy.cli("upgrade")[0], 0)
+            check("its rights", stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            proxy.write(at + rights, at)
+        proxy.write(at, at + 'unix_group = "nobody-has-this"\n')
+        code, said = proxy.cli("upgrade")
+        check("a group that is not there", (code, "no group" in said), (1, True))
+        proxy.write('unix_group = "nobody-has-this"\n', "")
+        proxy.stop()
+        check.until("the new one takes it with it", lambda: os.path.exists(path), False)
 
 
 def main():
@@ -459,6 +509,8 @@ def main():
                     counts = [int(direct.ask("GET", "count:%d" % caller.number)) for caller in crowd.callers]
                 check("every answer happened once", counts, [caller.count for caller in crowd.callers])
                 another_program(check, options, server, folder)
+                renamed(check, options, server, folder)
+                without_server(check, options, folder)
                 print("%d requests answered, %d connections ended" % (
                     crowd.answered(), crowd.ends()))
         except (WireError, OSError, RuntimeError) as error:

@@ -156,7 +156,13 @@ impl Backend for Admin {
             if *shared.draining.borrow() {
                 return Err("this lockward is draining".to_owned());
             }
-            shared.pause(length);
+            match shared.upgrading.get() {
+                Some(upgrading) => {
+                    let paused = upgrading.unless_under_way(|| shared.pause(length));
+                    paused.map_err(|error| error.to_string())?;
+                }
+                None => shared.pause(length),
+            }
             let census = shared.pausing.settled(wait).await;
             Ok(pause(&shared, census))
         })
