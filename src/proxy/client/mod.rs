@@ -327,11 +327,13 @@ impl Client {
         self.wake();
     }
 
-    /// The server is another one: connections to the one before are closed.
+    /// The server is another one: connections to the one before are closed, and clients with them that would notice.
     pub(super) fn change_server(&mut self, number: u64) {
         if matches!(&self.upstream, Upstream::Own(own) if own.number != number) {
-            self.upstream = Upstream::None;
-            self.session.upstream_ended();
+            if !self.outlives_own() {
+                self.upstream = Upstream::None;
+                self.session.upstream_ended();
+            }
             self.wake();
         }
     }
