@@ -4,6 +4,7 @@
 use super::{Client, Upstream};
 use crate::event::Time;
 use crate::proxy::pausing::Census;
+use crate::session::Line;
 
 impl Client {
     /// Sends nothing new to the server, or goes on.
@@ -31,6 +32,11 @@ impl Client {
         let can = !self.leaving && self.session.may_lose_line();
         if can {
             self.upstream = Upstream::None;
+            if self.worker.shares() {
+                // What it needs next it has to say anew.
+                self.proven = false;
+                self.session.moved(Line::None);
+            }
         }
         can
     }
