@@ -13,6 +13,7 @@ impl Client {
         if !held {
             // The time did not run against it.
             self.active = now;
+            self.was_held = matches!(self.upstream, Upstream::None);
             self.session.advance(now);
         }
         self.wake();

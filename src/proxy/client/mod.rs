@@ -79,6 +79,8 @@ pub(super) struct Client {
     leaving: bool,
     /// It waits for another connection to the server.
     moving: bool,
+    /// It was held back while it had no connection to the server, and has got none since.
+    was_held: bool,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
     timer: Timer,
 }
@@ -108,8 +110,9 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
         Upstream::None
     } else {
         // The server may be away on purpose.
+        let held = shared.pausing.is_on();
         shared.pausing.over().await;
-        match connect(shared).await {
+        match connect(shared, held).await {
             Ok(own) => Upstream::Own(own),
             Err(error) => {
                 let mut line = BytesMut::new();
@@ -145,6 +148,7 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
             held: 0,
             leaving: false,
             moving: false,
+            was_held: false,
             timer: None,
         })
     });
