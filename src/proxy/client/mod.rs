@@ -33,7 +33,7 @@ use crate::lock::keeper::Closing;
 use crate::resp::{encode, texts};
 use crate::session::{HOLD_LIMIT, Line, Next, Session};
 
-/// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
+/// How often we look whether a client has hung up from whom nothing is read: its command blocks, or it is not let in yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// After so long a session tries again whose acquire waits for what another one is told.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -111,7 +111,9 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
     } else {
         // The server may be away on purpose.
         let held = shared.pausing.is_on();
-        shared.pausing.over().await;
+        if holding::hangs_up_before(&downstream, shared.pausing.over()).await {
+            return;
+        }
         match connect(shared, held).await {
             Ok(own) => Upstream::Own(own),
             Err(error) => {
