@@ -27,6 +27,8 @@ const LONGEST: usize = 64 * 1024;
 /// So long a client waits for its turn to connect while the server is in trouble. Who would have to wait for longer is told
 /// so: it comes again, and the place is for somebody who is still there.
 const LONGEST_ROW: Duration = Duration::from_millis(500);
+/// So long one does that was held back meanwhile: it was to notice nothing. Trouble is over after that time.
+const LONGEST_ROW_OF_HELD: Duration = Duration::from_secs(10);
 const NOAUTH: &[u8] = b"-NOAUTH";
 
 /// A connection to the server, counted as long as it lives.
@@ -50,6 +52,12 @@ pub(super) enum Refused {
     /// No connection, or it broke.
     #[error("{0}")]
     Unreachable(#[from] io::Error),
+    /// Nobody has tried: too many wait for their turn.
+    #[error("too many clients come back at once (upstream.reconnect_rate)")]
+    Crowded,
+    /// The server became another one meanwhile.
+    #[error("the sentinels name another master")]
+    Switched,
     /// The server does not know the client any more: its own words, one line of RESP.
     #[error("the server refused the client")]
     ByServer(Bytes),
@@ -63,18 +71,18 @@ pub(super) struct Entered {
     pub asks_login: bool,
 }
 
-/// Connects.
+/// Connects. `held`: the client was held back while the server was away, and waits for its turn for longer.
 ///
 /// # Errors
-/// What the system says, or `TimedOut`.
-pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
+/// What the system says, or `TimedOut`, or that too many want the same.
+pub(super) async fn connect(shared: &Shared, held: bool) -> Result<Own, Refused> {
     loop {
         let (place, number) = shared.whereabouts.now().map_err(io::Error::other)?;
         let own = tokio::select! {
             // What is ready counts, unless it leads to a server that is the right one no more.
             biased;
             () = shared.whereabouts.moved_from(number) => continue,
-            stream = dial(shared, &place) => Own {
+            stream = dial(shared, &place, held) => Own {
                 stream: stream?,
                 number,
                 metrics: Arc::clone(&shared.metrics),
@@ -85,12 +93,13 @@ pub(super) async fn connect(shared: &Shared) -> io::Result<Own> {
     }
 }
 
-async fn dial(shared: &Shared, place: &Place) -> io::Result<Stream> {
-    let now = shared.now();
-    let Some(wait) = shared.pace.place(now, shared.connect_timeout.min(LONGEST_ROW)) else {
-        let text = "too many clients come back at once (upstream.reconnect_rate)";
-        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+async fn dial(shared: &Shared, place: &Place, held: bool) -> Result<Stream, Refused> {
+    let longest = if held {
+        LONGEST_ROW_OF_HELD
+    } else {
+        shared.connect_timeout.min(LONGEST_ROW)
     };
+    let wait = shared.pace.place(shared.now(), longest).ok_or(Refused::Crowded)?;
     if !wait.is_zero() {
         sleep(wait).await;
     }
@@ -104,24 +113,33 @@ async fn dial(shared: &Shared, place: &Place) -> io::Result<Stream> {
     Ok(stream)
 }
 
-/// Connects and tells the server who the client is, and asks whether it may come in.
+/// Connects and tells the server who the client is, and asks whether it may come in; once more if the server is another
+/// one by then. `held` as in [`connect`].
 ///
 /// # Errors
 /// No connection within the connect timeout, or the server's refusal.
-pub(super) async fn enter(shared: &Shared, mut handshake: Handshake) -> Result<Entered, Refused> {
-    let mut own = connect(shared).await?;
+pub(super) async fn enter(shared: &Shared, mut handshake: Handshake, held: bool) -> Result<Entered, Refused> {
     encode::command(&mut handshake.bytes, [b"PING".as_slice()]);
+    match introduce(shared, &handshake, held).await {
+        Err(Refused::Switched) => introduce(shared, &handshake, held).await,
+        entered => entered,
+    }
+}
+
+async fn introduce(shared: &Shared, handshake: &Handshake, held: bool) -> Result<Entered, Refused> {
+    let mut own = connect(shared, held).await?;
     let number = own.number;
     let conversation = async {
         tokio::select! {
             biased;
-            () = shared.whereabouts.moved_from(number) => Err(io::Error::other("the sentinels name another master")),
-            answers = converse(&mut own.stream, handshake) => answers,
+            () = shared.whereabouts.moved_from(number) => Err(Refused::Switched),
+            answers = converse(&mut own.stream, handshake) => Ok(answers?),
         }
     };
+    let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time").into());
     let answers = timeout(shared.connect_timeout, conversation)
         .await
-        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")))?;
+        .unwrap_or_else(late)?;
     let Some((ping, told)) = answers.split_last() else {
         return Err(Refused::Unreachable(io::ErrorKind::UnexpectedEof.into()));
     };
@@ -135,8 +153,8 @@ pub(super) async fn enter(shared: &Shared, mut handshake: Handshake) -> Result<E
 }
 
 /// Says all commands and reads one answer to each, and one more to the question behind them.
-async fn converse(stream: &mut Stream, handshake: Handshake) -> io::Result<Vec<Bytes>> {
-    let Handshake { mut bytes, commands } = handshake;
+async fn converse(stream: &mut Stream, handshake: &Handshake) -> io::Result<Vec<Bytes>> {
+    let (mut bytes, commands) = (handshake.bytes.clone(), handshake.commands);
     loop {
         match flush(stream, &mut bytes) {
             Moved::Done => break,

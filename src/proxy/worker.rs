@@ -29,7 +29,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_millis(50);
 /// So long into a drain clients that always ask for something are still read: a third of it is left for the answers.
 const POLITE: Duration = Duration::from_secs(3);
-/// How often clients are looked at that may have been idle for too long: so much later one may be closed, at most.
+/// How often clients are looked at that may have been idle for too long, or have gone while they are held back: so much
+/// later one may be closed, at most.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// A trunk that no client has at so many of these looks in a row is closed.
 const IDLE_LOOKS: u32 = 20;
@@ -86,7 +87,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut newcomers: UnboundedReceiver<Ne
                 // Whoever asked may have gone.
                 let _ = question.send(worker.census());
             }
-            _ = idle_look.tick() => worker.close_idle(),
+            _ = idle_look.tick() => worker.look_at_idle(),
             Ok(()) = crowded.changed() => worker.make_room(),
             () = worker.shared.whereabouts.moved_from(number) => {
                 number = worker.shared.whereabouts.number();
@@ -152,9 +153,13 @@ impl Worker {
         });
     }
 
-    /// Asks clients to leave that have been idle for too long, if there is such a limit.
-    fn close_idle(&self) {
-        if let Some(idle) = self.shared.limits.load().idle.filter(|_| !self.held.get()) {
+    /// Asks clients to leave that have been idle for too long, if there is such a limit. No time runs against those who are
+    /// held back, but they may have gone.
+    fn look_at_idle(&self) {
+        if self.held.get() {
+            return self.each_client(|client| client.borrow_mut().look_after());
+        }
+        if let Some(idle) = self.shared.limits.load().idle {
             let now = self.shared.now();
             self.each_client(|client| {
                 let mut client = client.borrow_mut();

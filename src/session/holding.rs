@@ -1,7 +1,7 @@
 //! Holding a client back while the server is out of reach on purpose: what it asks waits where it is, and what is under way
 //! is answered. Knows no time.
 
-use super::Session;
+use super::{Session, Stage};
 
 impl Session {
     /// Begins no request from here on, or goes on with what has waited; [`advance`](Self::advance) does. Who leaves is not
@@ -18,6 +18,11 @@ impl Session {
     /// Whether something that was read waits for the end of that.
     pub(super) fn keeps_waiting(&self) -> bool {
         self.is_held() && !self.requests.is_empty()
+    }
+
+    /// Whether the client is held back and has sent nothing yet that waits for the end of that.
+    pub fn waits_empty_handed(&self) -> bool {
+        self.is_held() && self.stage == Stage::Open && self.requests.is_empty()
     }
 
     /// Whether the client is held back and would not notice if its own connection to the server were another one.

@@ -24,9 +24,10 @@ impl Special {
 }
 
 impl Session {
-    /// Whether the next request waits for what another session is told: [`Session::advance`] is due in a millisecond.
+    /// Whether the next request waits for what another session is told: [`Session::advance`] is due in a millisecond. One
+    /// that is held back waits for the end of that first.
     pub fn waits(&self) -> bool {
-        self.waits_since.is_some() && self.stage == Stage::Open
+        self.waits_since.is_some() && self.stage == Stage::Open && !self.is_held()
     }
 
     /// Answers an acquire without asking the server, if the shield knows that it would be refused. `None`: it is asked.

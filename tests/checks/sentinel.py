@@ -220,6 +220,36 @@ def switched(check, what, crowd, told, old, site):
     return new
 
 
+class Held:
+    """Clients of another lockward, which is paused: one has asked for nothing, the other one waits for an answer."""
+
+    def __init__(self, check, options, site, folder):
+        self.check, self.options = check, options
+        self.proxy = Proxy(options.proxy, site.servers[0], upstream(site.url()), folder, mode=options.mode)
+        check.until("held: ready", self.proxy.readiness, "ok")
+        self.clients = [self.proxy.connect(limit=30) for _ in range(2)]
+        check("held: served", [client.ask("PING") for client in self.clients], ["PONG", "PONG"])
+        check("held: paused", self.ask("pause", "--for", "2m"), 0)
+        self.clients[1].send(b"CONFIG GET port\r\n")
+
+    def ask(self, *words):
+        environment = dict(os.environ, LOCKWARD_ADMIN__TOKEN=marks.ADMIN_TOKEN)
+        return subprocess.run([self.options.proxy, *words, "--admin", "127.0.0.1:%d" % self.proxy.admin_port],
+                              env=environment, stdout=subprocess.DEVNULL, timeout=30).returncode
+
+    def goes_on(self, port):
+        """Both are on the new master, and have not noticed."""
+        self.check.until("held: it has seen the switch", lambda: self.proxy.said("the master has switched"), True)
+        self.check("held: resumed", self.ask("resume"), 0)
+        for what, answer in (("waits", self.clients[1].reply), ("idles", lambda: self.clients[0].ask(*"CONFIG GET port".split()))):
+            try:
+                got = answer()
+            except (WireError, OSError) as error:
+                got = error
+            self.check("held: who %s is on the new master" % what, got, [b"port", b"%d" % port])
+        self.proxy.stop()
+
+
 def asked_for(check, site, proxy, crowd, old):
     """A planned failover: locks that were replicated stay, and so do their owners."""
     with named(proxy, "holder") as holder, proxy.connect(limit=30) as blocked, site.at(old).connect() as direct:
@@ -332,7 +362,9 @@ def all_parts(check, options, folder, stack):
     crowd = Crowd(proxy)
     try:
         check.until("all are served", lambda: set(crowd.last()), {first})
+        held = Held(check, options, site, folder)
         second = asked_for(check, site, proxy, crowd, first)
+        held.goes_on(second)
         checked(check, options, site, folder, second)
         third = killed(check, site, proxy, crowd, second)
         check("the one that lies behind was asked", old_one.asked > 2, True)

@@ -411,6 +411,44 @@ def paused(check, proxy, server, crowd):
     crowd.lost("paused")
 
 
+def carried(check, options, server, folder):
+    """More clients than may come back at once: all wait for their turn. Whoever goes meanwhile is let go."""
+    upstream = '\n[upstream]\nurl = "redis://127.0.0.1:%d"\nreconnect_rate = 20\n' % server.port
+    with Upgraded(options.proxy, server, RULES + upstream, folder, mode=options.mode) as proxy:
+        clients = [proxy.connect(limit=LIMIT) for _ in range(50)]
+        check("carried: all are served", {client.ask("PING") for client in clients}, {"PONG"})
+        with server.connect() as direct:
+            direct.ask("SAVE")
+        # In shared mode these have connections of their own for a while.
+        for client in clients[:10]:
+            client.ask("MULTI")
+            client.ask("EXEC")
+        idle, half = clients[-2:]
+        check("carried: paused", proxy.post("/-/pause?for=60s")[0], 200)
+        for client in clients[:-2] + [half]:
+            client.send(b"PING\r\n")
+        server.kill()
+        check.until("carried: the server is away", lambda: "lockward_upstream_up 0\n" in proxy.metrics(), True)
+        half.half_close()
+        idle.half_close()
+        check("carried: who asked for nothing and goes is let go", idle.is_closed(LIMIT), True)
+        with proxy.connect() as newcomer:
+            newcomer.half_close()
+            check("carried: and so is who has just come", newcomer.is_closed(LIMIT), True)
+        server.start()
+        check.until("carried: the server is back", lambda: "lockward_upstream_up 1\n" in proxy.metrics(), True)
+        check("carried: resumed", proxy.post("/-/resume")[0], 200)
+        answers = []
+        for client in clients[:-2] + [half]:
+            try:
+                answers.append(client.reply())
+            except (WireError, OSError) as error:
+                answers.append(str(error))
+        check("carried: all are answered", (len(answers), set(answers)), (49, {"PONG"}))
+        for client in clients:
+            client.close()
+
+
 def another_program(check, options, server, folder):
     """Behind a unix socket, which stays; and a file in the place of the program that is no lockward."""
     program, path = os.path.join(folder, "program"), os.path.join(folder, "clients.sock")
@@ -508,6 +546,7 @@ def main():
                 with server.connect() as direct:
                     counts = [int(direct.ask("GET", "count:%d" % caller.number)) for caller in crowd.callers]
                 check("every answer happened once", counts, [caller.count for caller in crowd.callers])
+                carried(check, options, server, folder)
                 another_program(check, options, server, folder)
                 renamed(check, options, server, folder)
                 without_server(check, options, folder)

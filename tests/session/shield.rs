@@ -211,6 +211,22 @@ fn while_one_asks_the_others_wait_and_its_answer_is_theirs() {
 }
 
 #[test]
+fn who_is_held_back_meanwhile_tries_again_when_that_is_over() {
+    let mut rig = Rig::contended();
+    rig.now += 5_000;
+    rig.asks(0, &[TAKE]);
+    rig.waits(1);
+    rig.sessions[1].hold(true);
+    assert!(!rig.sessions[1].waits(), "no clock runs for it");
+    rig.server(0, "$-1|");
+    rig.advance(1, 1_000);
+    rig.heard(1, "");
+    rig.sessions[1].hold(false);
+    rig.advance(1, 1_000);
+    rig.heard(1, "$-1|");
+}
+
+#[test]
 fn behind_a_release_one_takes_the_lock_and_the_others_wait() {
     let mut rig = Rig::new(3);
     for client in [0, 1, 2] {

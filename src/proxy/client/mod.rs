@@ -33,7 +33,7 @@ use crate::lock::keeper::Closing;
 use crate::resp::{encode, texts};
 use crate::session::{Line, Next, Session};
 
-/// How often we look whether a client has hung up whose command blocks and from whom nothing is read.
+/// How often we look whether a client has hung up from whom nothing is read: its command blocks, or it is not let in yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// After so long a session tries again whose acquire waits for what another one is told.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -79,6 +79,8 @@ pub(super) struct Client {
     leaving: bool,
     /// It waits for another connection to the server.
     moving: bool,
+    /// It was held back while it had no connection to the server, and has got none since.
+    was_held: bool,
     /// When it looks again whether its client has hung up, or tries again what it waits with.
     timer: Timer,
 }
@@ -105,12 +107,14 @@ pub(super) async fn serve(worker: Rc<Worker>, guest: Guest, connection: Connecti
         // Boxed, like all that a client needs at times only: no room is set aside for it while nothing happens.
         let connecting = Box::pin(async {
             // The server may be away on purpose.
-            shared.pausing.over().await;
-            connect(shared).await
+            let held = shared.pausing.is_on();
+            let gone = holding::hangs_up_before(&guest.stream, shared.pausing.over()).await;
+            if gone { None } else { Some(connect(shared, held).await) }
         });
         match connecting.await {
-            Ok(own) => Upstream::Own(own),
-            Err(error) => {
+            None => return,
+            Some(Ok(own)) => Upstream::Own(own),
+            Some(Err(error)) => {
                 let mut line = BytesMut::new();
                 let text = texts::upstream_unreachable(&shared.whereabouts.to_string(), &error.to_string());
                 encode::error(&mut line, text.as_bytes());
@@ -158,6 +162,7 @@ fn begin(worker: &Rc<Worker>, guest: Guest, upstream: Upstream, connection: &Con
             held: 0,
             leaving: false,
             moving: false,
+            was_held: false,
             timer: None,
         })
     });
@@ -339,11 +344,13 @@ impl Client {
         self.wake();
     }
 
-    /// The server is another one: connections to the one before are closed.
+    /// The server is another one: connections to the one before are closed, and clients with them that would notice.
     pub(super) fn change_server(&mut self, number: u64) {
         if matches!(&self.upstream, Upstream::Own(own) if own.number != number) {
-            self.upstream = Upstream::None;
-            self.session.upstream_ended();
+            if !self.outlives_own() {
+                self.upstream = Upstream::None;
+                self.session.upstream_ended();
+            }
             self.wake();
         }
     }

@@ -54,8 +54,10 @@ async fn open(client: &Rc<ClientCell>, pools: &Rc<Pools>, pool: Pool) {
 }
 
 async fn own(client: &Rc<ClientCell>) {
+    // Who was held back does not hear of others' failures.
     let unreachable = client.borrow().worker.pools.may_connect();
-    if let Some(error) = unreachable {
+    let was_held = client.borrow().was_held;
+    if let Some(error) = unreachable.filter(|_| !was_held) {
         return client.borrow_mut().unreachable(&error);
     }
     let entered = introduce(client).await;
@@ -70,13 +72,15 @@ async fn own(client: &Rc<ClientCell>) {
 }
 
 async fn introduce(client: &Rc<ClientCell>) -> Result<Entered, Refused> {
-    let (worker, handshake): (_, Handshake) = {
+    let (worker, handshake, was_held): (_, Handshake, _) = {
         let client = client.borrow();
-        (Rc::clone(&client.worker), client.session.handshake())
+        (Rc::clone(&client.worker), client.session.handshake(), client.was_held)
     };
-    let entered = enter(&worker.shared, handshake).await;
+    let entered = enter(&worker.shared, handshake, was_held).await;
     match &entered {
         Err(Refused::Unreachable(error)) => worker.pools.failed(error),
+        // That says nothing of the server.
+        Err(Refused::Crowded | Refused::Switched) => {}
         Ok(_) | Err(Refused::ByServer(_)) => worker.pools.connected(),
     }
     entered
@@ -132,6 +136,7 @@ impl Client {
     }
 
     fn go_on(&mut self, line: Line) {
+        self.was_held = false;
         self.session.moved(line);
         self.session.advance(self.worker.shared.now());
     }
@@ -139,8 +144,8 @@ impl Client {
     /// The server does not know the client any more, or is not there.
     fn refused(&mut self, refused: Refused) {
         match refused {
-            Refused::Unreachable(error) => self.unreachable(&error.to_string()),
             Refused::ByServer(line) => self.say_and_end(&line),
+            Refused::Unreachable(_) | Refused::Crowded | Refused::Switched => self.unreachable(&refused.to_string()),
         }
     }
 
