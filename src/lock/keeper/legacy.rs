@@ -107,7 +107,8 @@ impl Keeper {
     }
 
     /// Takes a lease over from another process, unless this one knows it, or a younger one on that lock, or has no such
-    /// rule in force, or one that is off. It is renewed, where the rule says so, as soon as its owner has a connection here.
+    /// rule in force, or one that is off. It is renewed, where the rule says so, as soon as its owner has a connection
+    /// here.
     pub fn inherit(&mut self, at: Time, held: &Held) {
         let lock = (held.database, held.key.clone());
         let mut rules = self.rules.iter();
