@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real sentinels, a master, two replicas, and thirty clients at work: after a failover that was asked for, and after one
 because the master was killed, every client is on the new master within two seconds, and nobody hears the old one any more.
-Sentinels that are away, lie behind, know no such master, ask for a password, or talk nonsense.
+Sentinels that are away, lie behind, lie, know no such master, ask for a password, or talk nonsense.
 
     tests/checks/sentinel.py --proxy PATH --server PATH [--mode MODE]
 """
@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import socketserver
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,9 @@ from harness import marks      # noqa: E402
 from harness.checking import Check     # noqa: E402
 from harness.processes import Process, Proxy, Server, free_port     # noqa: E402
 from harness.resp import Error, WireError, metric_sum      # noqa: E402
+from harness.sentinels import Fake, bulks, naming      # noqa: E402
 
+NEWEST = 2 ** 64 - 1     # the highest epoch that can be said
 NAME, PASSWORD = "locks", marks.UPSTREAM_PASSWORD
 CLIENTS = 30
 ON_THE_NEW_ONE, OFF_THE_OLD_ONE = 2.0, 1.0      # seconds after the switch was announced
@@ -87,6 +88,10 @@ class Site:
             replicas = master.ask("INFO", "replication").decode().count("state=online")
         wanted = sum(server.is_running() for server in self.servers) - 1
         return port if replicas == wanted and int(facts[0]["num-slaves"]) >= wanted else None
+
+    def epoch(self):
+        """The number of the last failover that any of them knows."""
+        return max(int(sentinel.knows()["config-epoch"]) for sentinel in self.sentinels)
 
     def at(self, port):
         return next(server for server in self.servers if server.port == port)
@@ -158,37 +163,6 @@ class Crowd:
             thread.join()
 
 
-class Fake(socketserver.ThreadingTCPServer):
-    """What passes for a sentinel and is none: `says` maps the second word of a command to the bytes that it answers."""
-
-    allow_reuse_address = daemon_threads = True
-
-    def __init__(self, says):
-        self.says, self.asked = says, 0
-        super().__init__(("127.0.0.1", 0), Fake.Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        self.port = self.server_address[1]
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self):
-            with contextlib.suppress(OSError, ValueError):
-                while line := self.rfile.readline():
-                    words = [self.rfile.read(int(self.rfile.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]
-                    word = words[1].upper() if words[0].upper() == b"SENTINEL" else words[0].upper()
-                    self.server.asked += word == b"MASTER"
-                    self.wfile.write(self.server.says.get(word, b"+OK\r\n"))
-
-
-def bulks(*words):
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in (str(w).encode() for w in words))
-
-
-def behind(port):
-    """A sentinel that knows of no failover since the beginning."""
-    return Fake({b"GET-MASTER-ADDR-BY-NAME": bulks("127.0.0.1", port), b"MASTER": bulks(
-        "config-epoch", 0, "quorum", 2, "num-slaves", 2, "num-other-sentinels", 2, "flags", "master")})
-
-
 def upstream(url, password=PASSWORD):
     login = 'sentinel_password = "%s"\n' % password if password else ""
     return RULES + '\n[upstream]\nurl = "%s"\n%s' % (url, login)
@@ -198,6 +172,10 @@ def named(proxy, name):
     client = proxy.connect()
     client.ask("CLIENT", "SETNAME", name)
     return client
+
+
+def switches(proxy):
+    return metric_sum(proxy.metrics(), "lockward_upstream_switches_total")
 
 
 def switched(check, what, crowd, told, old, site):
@@ -257,7 +235,7 @@ def asked_for(check, site, proxy, crowd, old):
         blocked.send(b"BLPOP sentinel:none 0\r\n")
         direct.ask("SET", "plain:wait", "x")
         check("the replicas have it", direct.ask("WAIT", "2", "5000"), 2)
-        told = Told(site)
+        told, before = Told(site), site.epoch()
         with site.sentinels[0].enter() as sentinel:
             check("a failover begins", sentinel.ask("SENTINEL", "FAILOVER", NAME), "OK")
         new = switched(check, "planned", crowd, told, old, site)
@@ -266,7 +244,9 @@ def asked_for(check, site, proxy, crowd, old):
         check("the lock is held still", other.ask("SET", "lock:kept", "2", "NX", "EX", "300"), None)
         check("nobody else releases it", other.ask("DEL", "lock:kept"), 0)
         check("its holder does", holder.ask("DEL", "lock:kept"), 1)
-    check("the metric", metric_sum(proxy.metrics(), "lockward_upstream_switches_total") >= 1, True)
+    # There, and never back and there again: no switch more than the sentinels made, which is one as a rule.
+    made = max(site.epoch() - before, len(told.to))
+    check("the metric (%d of %d)" % (switches(proxy), made), 1 <= switches(proxy) <= made, True)
     check("the log", proxy.said("the master has switched") and proxy.said("127.0.0.1:%d" % new), True)
     check.until("ready", proxy.readiness, "ok")
     return new
@@ -278,7 +258,7 @@ def killed(check, site, proxy, crowd, old):
     site.at(old).kill()
     check.until("not ready", lambda: proxy.readiness() != "ok", True)
     new = switched(check, "killed", crowd, told, old, site)
-    check("the metric again", metric_sum(proxy.metrics(), "lockward_upstream_switches_total") >= 2, True)
+    check("the metric again", switches(proxy) >= 2, True)
     check.until("ready again", proxy.readiness, "ok")
     check.until("up", lambda: proxy.has("lockward_upstream_up 1"), True)
     with named(proxy, "last") as client:
@@ -350,11 +330,54 @@ def nonsense(check, options, site, folder):
         fake.shutdown()
 
 
+def word_against_word(check, options, folder):
+    """Word against word: those who are late move nobody back, and one who names a dead master for ever holds nobody."""
+    def place():
+        with contextlib.suppress(OSError, WireError), proxy.connect() as client:
+            answer = client.ask("CONFIG", "GET", "port")
+            return None if isinstance(answer, Error) else int(answer[1])
+
+    def rounds():
+        """All are asked several times."""
+        until = [fake.asked + 3 for fake in fakes]
+
+        def asked():
+            fakes[1].announce(NAME)
+            return all(fake.asked >= wanted for fake, wanted in zip(fakes, until))
+        check.until("all are asked", asked, True)
+
+    with Server(options.server, folder) as old, Server(options.server, folder) as new:
+        fakes = [naming(old.port) for _ in range(3)]
+        url = "redis-sentinel://%s/%s" % (",".join("127.0.0.1:%d" % fake.port for fake in fakes), NAME)
+        with Proxy(options.proxy, old, upstream(url), folder, mode=options.mode) as proxy:
+            check.until("words: ready", proxy.readiness, "ok")
+            # The two others answer in the same round, but later, and have not heard of it.
+            fakes[1].delay = fakes[2].delay = 0.01
+            fakes[0].names(new.port, 1)
+            rounds()
+            check.until("one that knows more is followed", place, new.port)
+            check("and no other one", (switches(proxy), proxy.readiness()), (1, "ok"))
+            fakes[0].says = {}
+            rounds()
+            check("not when it is silent either", (place(), switches(proxy)), (new.port, 1))
+            fakes[2].names(new.port, NEWEST)
+            rounds()
+            for fake in fakes[:2]:
+                fake.names(old.port, 9)
+            rounds()
+            check("a master that is one stays", (place(), switches(proxy)), (new.port, 1))
+            new.kill()
+            check.until("a dead one does not, whoever names it", place, old.port)
+            check("the metric of both", switches(proxy), 2)
+        for fake in fakes:
+            fake.shutdown()
+
+
 def all_parts(check, options, folder, stack):
     site = Site(options.server, folder, stack)
     first = site.servers[0].port
     check.until("the sentinels know all", site.settled, first)
-    old_one = behind(first)
+    old_one = naming(first)
     proxy = stack.enter_context(
         Proxy(options.proxy, site.servers[0], upstream(site.url(old_one.port)), folder, mode=options.mode))
     check.until("ready", proxy.readiness, "ok")
@@ -386,6 +409,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lockward-sentinel-") as folder:
         try:
             with contextlib.ExitStack() as stack:
+                word_against_word(check, options, folder)
                 all_parts(check, options, folder, stack)
         except (WireError, OSError, RuntimeError) as error:
             check("no accident", error or type(error).__name__, None)

@@ -79,7 +79,7 @@ fn judge(name: &str, answers: &[(HostPort, Result<Answer, String>)]) -> (Option<
     };
     let (agree, differ): (Vec<_>, Vec<_>) = said.iter().partition(|(_, said)| said.master == newest.master);
     let by: Vec<String> = agree.iter().map(|(host, _)| host.to_string()).collect();
-    let (all, quorum) = (newest.others + 1, newest.quorum);
+    let (all, quorum) = (newest.others.saturating_add(1), newest.quorum);
     let found = format!(
         "{} is the master {}, say {}: quorum {quorum} of {all} sentinels, {} replicas, epoch {}",
         newest.master,
@@ -177,6 +177,19 @@ mod tests {
             levels(&[away(), said(7, 1), said(7, 1)]),
             (Some(7), vec![Level::Warning, Level::Ok])
         );
+        let hostile = said(7, u64::MAX).map(|answer| match answer {
+            Answer::Master(said) => {
+                let (others, quorum, replicas) = (u64::MAX, u64::MAX, u64::MAX);
+                Answer::Master(Said {
+                    others,
+                    quorum,
+                    replicas,
+                    ..said
+                })
+            }
+            Answer::Unknown => answer,
+        });
+        assert_eq!(levels(&[hostile]).0, Some(7), "the highest numbers that there are");
         assert_eq!(levels(&[away(), away(), Ok(Answer::Unknown)]).0, None);
         assert!(levels(&[away(), away(), Ok(Answer::Unknown)]).1.contains(&Level::Error));
     }

@@ -18,7 +18,7 @@ use super::whereabouts::{Finder, Whereabouts};
 use crate::config::{Config, HostPort, Place, Secret, SentinelAccess, Sentinels, Server, Target};
 use crate::metrics::Metrics;
 pub(crate) use asking::{Answer, Role, Said, ask, role};
-use choice::{Agreed, Known, agreed, newer};
+use choice::{Agreed, Known, agreed, may_be_left, newer};
 
 /// How often all are asked while all is well: so an announcement that was lost is made up for.
 const EVERY: Duration = Duration::from_secs(10);
@@ -26,6 +26,8 @@ const EVERY: Duration = Duration::from_secs(10);
 const IN_DOUBT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 /// Announcements and doubts make them be asked at once, but never more often than so.
 const SHORTEST: Duration = Duration::from_millis(100);
+/// So long after a switch all that answer have heard of it: they tell each other every two seconds.
+const SETTLED: Duration = Duration::from_secs(10);
 /// How long one of them may take for its answer, and the server that they name for its own.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -69,6 +71,7 @@ pub(super) fn whereabouts(config: &Config, certificates: &Arc<Certificates>, met
         finder,
         metrics: Arc::clone(metrics),
         known: None,
+        since: Instant::now(),
         vain: Vec::new(),
         last: Instant::now(),
         due: Instant::now(),
@@ -96,6 +99,8 @@ struct Watch {
     finder: Finder,
     metrics: Arc<Metrics>,
     known: Option<Known>,
+    /// When that was found.
+    since: Instant,
     /// In the order of the URL.
     asked: Vec<Asked>,
     /// Masters that were looked at since the last questions, and are none.
@@ -166,8 +171,9 @@ impl Watch {
     /// No question is under way.
     async fn all_answered(&mut self) {
         let answers: Vec<_> = self.asked.iter().map(|asked| asked.said.clone()).collect();
-        if let Some(Agreed { on, disputed }) = agreed(self.known.as_ref(), &answers)
-            && (!disputed || self.known_is_none().await)
+        let settled = self.since.elapsed() >= SETTLED;
+        if let Some(Agreed { on, disputed }) = agreed(self.known.as_ref(), settled, &answers)
+            && (!disputed || self.known_may_be_left().await)
         {
             self.try_one(Some(on)).await;
         }
@@ -180,10 +186,10 @@ impl Watch {
         }
     }
 
-    /// Whether the server that is taken for the master says that it is none.
-    async fn known_is_none(&self) -> bool {
+    /// Asks the server that is taken for the master.
+    async fn known_may_be_left(&self) -> bool {
         let Some(known) = &self.known else { return true };
-        matches!(self.role(&known.master).await, Role::Other(_))
+        may_be_left(&self.role(&known.master).await)
     }
 
     async fn role(&self, master: &HostPort) -> Role {
@@ -229,9 +235,12 @@ impl Watch {
         }
         self.metrics.master_known(true);
         self.finder.found(Place::Tcp(candidate.master.clone()));
+        // What they said of others, they say again before it counts against this one.
+        for asked in &mut self.asked {
+            asked.said.take_if(|said| said.master != candidate.master);
+        }
+        self.since = Instant::now();
         self.known = Some(candidate);
-        // What they said before, they say again before it counts against this one.
-        self.asked.iter_mut().for_each(|asked| asked.said = None);
     }
 
     /// Tells it when a sentinel goes or comes.
