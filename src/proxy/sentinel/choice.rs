@@ -41,8 +41,8 @@ pub(super) fn agreed(known: Option<&Known>, settled: bool, answers: &[Option<Sai
     Some(Agreed { on, disputed })
 }
 
-/// Whether a master may be left for one that most name by a lower number, by what it says itself: it is none, or it does not
-/// answer. If silence were no reason, one sentinel that keeps naming a dead one would hold everybody there.
+/// Whether a master may be left for one that most name by a lower number, by what it says itself: it is none, or it does
+/// not answer. If silence were no reason, one sentinel that keeps naming a dead one would hold everybody there.
 pub(super) fn may_be_left(known: &Role) -> bool {
     match known {
         Role::Other(_) | Role::Unreachable(_) => true,
