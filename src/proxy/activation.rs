@@ -52,6 +52,17 @@ pub enum ActivationError {
         /// Where.
         place: String,
     },
+    /// While two processes are there, a lock could be held in both places.
+    #[error(
+        "the lockward whose place this one takes has its locks in {before}, and these settings say {now}: while both are \
+         there a lock could be held twice. Restart instead (upstream.url, records.prefix)"
+    )]
+    OtherLocks {
+        /// The old process' place.
+        before: String,
+        /// The place of these settings.
+        now: String,
+    },
     /// Another lockward has started this one, and does not hand over as it should.
     #[error("the lockward that started this one did not hand over its sockets: {0}")]
     Inheritance(io::Error),
@@ -64,6 +75,8 @@ pub struct Handed {
     admin: Option<(TcpListener, Origin)>,
     /// The lockward that handed them over.
     heir: Option<Heir>,
+    /// Where its locks are.
+    locks: String,
     /// Its clock.
     pub(super) clock: Duration,
 }
@@ -112,6 +125,7 @@ impl Handed {
         let Inheritance { opening, sockets } = inheritance;
         let mut handed = Handed {
             heir: Some(heir),
+            locks: opening.origins.locks,
             clock: Duration::from_micros(opening.clock),
             ..Handed::default()
         };
@@ -152,8 +166,13 @@ impl Handed {
     /// settings want it. What the service manager opened stays.
     ///
     /// # Errors
-    /// Two for one, or one for none.
+    /// Two for one, or one for none; or the locks are elsewhere.
     pub fn meant_for(mut self, config: &Config) -> Result<Handed, ActivationError> {
+        let now = locks(config);
+        if !self.locks.is_empty() && self.locks != now {
+            let before = self.locks;
+            return Err(ActivationError::OtherLocks { before, now });
+        }
         let mut taken: Vec<Arc<str>> = Vec::new();
         let mut clients = std::mem::take(&mut self.clients);
         let named = |origin: &Origin| config.entrances().find(|one| *one.name == *origin.listener);
@@ -260,8 +279,14 @@ impl Handed {
         Origins {
             clients: clients.collect(),
             admin: admin.unwrap_or_else(|| named("", config.admin.address.to_string())),
+            locks: locks(config),
         }
     }
+}
+
+/// Where the locks are by these settings.
+fn locks(config: &Config) -> String {
+    format!("{} (records {})", config.upstream.server.target, config.records.prefix)
 }
 
 fn place(socket: &Socket) -> Option<Place> {

@@ -42,6 +42,9 @@ pub(super) struct Origins {
     pub clients: Vec<Origin>,
     /// Of the socket for HTTP, which comes last.
     pub admin: Origin,
+    /// Where the locks are that clients find behind them: the server, and how the records are called there.
+    #[serde(default)]
+    pub locks: String,
 }
 
 /// The first line, which the sockets come with.
@@ -219,6 +222,7 @@ mod tests {
             origins: Origins {
                 clients: vec![origin("here"), origin("there")],
                 admin: origin("elsewhere"),
+                locks: String::new(),
             },
             clock: 7,
         };

@@ -320,8 +320,12 @@ def failing(check, proxy, crowd):
     url = 'url = "redis://127.0.0.1:%d"'
     proxy.write(url % proxy.server.port, url % 1)
     code, said = proxy.cli("upgrade")
-    check("a server that is not there", (code, "would not be ready" in said), (1, True))
+    check("another server", (code, "held twice" in said, "127.0.0.1:1 " in said), (1, True, True))
     proxy.write(url % 1, url % proxy.server.port)
+    proxy.write("[[locks]]", '[records]\nprefix = "other:"\n\n[[locks]]')
+    code, said = proxy.cli("upgrade")
+    check("records of another name", (code, "held twice" in said), (1, True))
+    proxy.write('[records]\nprefix = "other:"\n\n', "")
     check("a wrong token", proxy.post("/-/upgrade", token="wrong")[0], 401)
     check("the same process answers", proxy.pid(), before)
     check("the log says it", proxy.said("not upgraded, and nothing has changed"), True)
@@ -336,12 +340,12 @@ def failing(check, proxy, crowd):
 
 
 def without_server(check, options, folder):
-    """There is no server, and for the new process one that is silent: it does not wait for it longer than it may take."""
+    """The server is silent, and the new process does not wait for it longer than it may take."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        nobody = argparse.Namespace(unix=None, port=1)
+        nobody = argparse.Namespace(unix=None, port=silent.getsockname()[1])
         with Upgraded(options.proxy, nobody, RULES, folder, mode=options.mode) as proxy:
             before = proxy.pid()
-            proxy.write("127.0.0.1:1\"", '127.0.0.1:%d"\nconnect_timeout = "20s"' % silent.getsockname()[1])
+            proxy.write("[upstream]\n", '[upstream]\nconnect_timeout = "20s"\n')
             check("upgrade without a server", proxy.cli("upgrade")[0], 0)
             check("another process serves", proxy.pid() != before, True)
 
