@@ -118,19 +118,19 @@ class Check:
     def __call__(self, part, mode, shape, measure):
         name, bounds = self.name(part, mode, shape), self.written[part]
         limit = self.written.get("limits", {}).get(part, {}).get(mode, {}).get(shape)
-        try:
-            got = measure()
-            # How many requests one wake-up finds is chance: what counts against the limit is the lowest of three.
-            for _ in range(2):
-                if limit is not None and got > limit:
-                    got = min(got, measure())
-        except (Failed, OSError, subprocess.TimeoutExpired) as error:
-            return self.say(False, "%s: %s" % (name, error))
-        self.measured[part, mode, shape] = round(got)
         wanted, percent = bounds[mode][shape], bounds["percent"]
         if self.compiler != self.written["rustc"]:
             percent = max(percent, OTHER_COMPILER)
         most = wanted * (1 + percent / 100)
+        try:
+            got = measure()
+            # How many requests one wake-up finds is chance: what counts is the lowest of three.
+            for _ in range(2 if part == "end_to_end" else 0):
+                if got > min(most, limit or most):
+                    got = min(got, measure())
+        except (Failed, OSError, subprocess.TimeoutExpired) as error:
+            return self.say(False, "%s: %s" % (name, error))
+        self.measured[part, mode, shape] = round(got)
         text = "%s: %.0f instructions, written down %d (%+.1f %%)" % (name, got, wanted, 100 * (got / wanted - 1))
         if got > most:
             return self.say(False, "%s: at most %d %% more" % (text, percent))
