@@ -4,7 +4,6 @@
     tests/checks/upgrade.py --proxy PATH --server PATH [--mode MODE] [--clients N]
 """
 import argparse
-import json
 import os
 import select
 import shutil
@@ -17,7 +16,6 @@ import tempfile
 import threading
 import time
 import urllib.error
-import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..")]
@@ -66,26 +64,12 @@ class Upgraded(Proxy):
         with open(self.config, "w") as file:
             file.write(text.replace(old, new, 1))
 
-    def post(self, path, token=marks.ADMIN_TOKEN):
-        """Status and JSON of a POST."""
-        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.admin_port, path), method="POST",
-                                         headers={"Authorization": "Bearer " + token})
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
-
     def cli(self, *words):
         """Exit code and output of a command that asks this lockward."""
         environment = dict(os.environ, LOCKWARD_ADMIN__TOKEN=marks.ADMIN_TOKEN)
         done = subprocess.run([self.program, *words, "--admin", "127.0.0.1:%d" % self.admin_port], env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
         return done.returncode, done.stdout
-
-    def said(self, text):
-        with open(self.log, errors="replace") as log:
-            return text in log.read()
 
     def listens(self):
         try:

@@ -209,6 +209,16 @@ class Proxy(Process):
         with urllib.request.urlopen(url, timeout=limit) as answer:
             return answer.read().decode()
 
+    def post(self, path, token=marks.ADMIN_TOKEN):
+        """Status and JSON of a POST."""
+        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.admin_port, path), method="POST",
+                                         headers={"Authorization": "Bearer " + token})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
     def metrics(self):
         return self.get("/metrics")
 
