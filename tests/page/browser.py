@@ -40,6 +40,11 @@ def expect(truth, *said):
         raise Wrong(" ".join(str(part) for part in said))
 
 
+def usually(times):
+    """What four of five of these times do not exceed: one hiccup of a busy machine is not the page's fault."""
+    return sorted(times)[len(times) * 4 // 5 - 1]
+
+
 class Page:
     """One tab with a profile of its own. `allowed` are texts of console messages that a test brings about on purpose."""
 

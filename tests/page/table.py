@@ -2,7 +2,7 @@
 it."""
 import time
 
-from browser import expect
+from browser import expect, usually
 
 PATIENCE = 1.0      # seconds within which a lock must appear, and be gone
 HOSTILE = [
@@ -63,7 +63,7 @@ def test_a_lock_appears_and_ends_within_a_second(browser, world):
             released = time.time() * 1000
             seen = page.until("its end", lambda: page.js("() => seen.length === %d && seen.at(-1)" % (2 * turn + 2)))
             vanish.append((seen[1] - released) / 1000)
-        expect(max(appear) < PATIENCE and max(vanish) < PATIENCE, "too late:", appear, vanish)
+        expect(usually(appear) < PATIENCE and usually(vanish) < PATIENCE, "too late:", appear, vanish)
         return "shown after %.0f ms (at most %.0f), gone after %.0f ms (at most %.0f)" % (
             sorted(appear)[5] * 1000, max(appear) * 1000, sorted(vanish)[5] * 1000, max(vanish) * 1000)
 
@@ -72,11 +72,14 @@ def test_a_lock_that_expires_goes_by_itself(browser, world):
     with world.proxy() as proxy, browser.page(proxy) as page:
         page.open().live()
         page.js("() => watch('lock:short')")
-        named(proxy, "worker-1").ask("SET", "lock:short", "1", "NX", "PX", "1200")
-        due = time.time() * 1000 + 1200
-        seen = page.until("its end", lambda: page.js("() => seen.length === 2 && seen.at(-1)"))
-        expect(seen[1] - due < 1000 * PATIENCE, "the row stayed %.0f ms after the expiry" % (seen[1] - due))
-        return "gone %.0f ms after the expiry" % (seen[1] - due)
+        client, late = named(proxy, "worker-1"), []
+        for turn in range(5):
+            expect(client.ask("SET", "lock:short", "1", "NX", "PX", "700") == "OK", "the lock was not granted")
+            due = time.time() * 1000 + 700
+            seen = page.until("its end", lambda: page.js("() => seen.length === %d && seen.at(-1)" % (2 * turn + 2)))
+            late.append((seen[1] - due) / 1000)
+        expect(usually(late) < PATIENCE, "rows stayed so long after the expiry:", late)
+        return "gone %.0f ms after the expiry" % (sorted(late)[2] * 1000)
 
 
 def test_holder_and_waiters_are_those_of_the_api(browser, world):

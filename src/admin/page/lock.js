@@ -259,18 +259,15 @@ export function page(main, frame, parts) {
     waiting.tick(now);
   }
 
-  /** Asks after so many milliseconds, or soon if it is asked already. */
+  /** Asks after so many milliseconds. What is being answered may be older than the reason to ask: then once more. */
   function soon(wait) {
+    if (asking) again = true;
     clearTimeout(timer);
-    if (left || frame.isPaused()) return;
+    if (asking || left || frame.isPaused()) return;
     timer = setTimeout(refresh, Math.max(wait, askedAt + SOONEST_MS - performance.now()));
   }
 
   async function refresh() {
-    if (asking) {
-      again = true;
-      return;
-    }
     asking = true;
     again = false;
     askedAt = performance.now();
