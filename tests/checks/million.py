@@ -187,7 +187,7 @@ def play(mode, names, proxy):
         background.stream("live", proxy.admin_port, "/api/v1/live")
         sent = send(proxy, 0, names, ACQUIRED[mode])
         took = time.monotonic() - begun
-        listed, text = proxy.json("/api/v1/locks?limit=1000"), proxy.metrics()
+        listed, text = listed_at_rest(proxy), proxy.metrics()
         short_names_kib = most[0]
         send_long_names(proxy)
     if background.failure:
@@ -207,6 +207,17 @@ def play(mode, names, proxy):
         sent, took, before_kib / 1024, grown, grown_long, listed["total"], listed["dropped"]["leases"],
         listed["dropped"]["waiters"], len(before_series),
         ", ".join("%d %s" % (count, name) for name, count in sorted(background.counts.items()) if name != "memory"))
+
+
+def listed_at_rest(proxy):
+    """The table once what was sent has reached it: rows that go while it is read are not shown."""
+    deadline, listed = time.monotonic() + 30, {"total": None}
+    while time.monotonic() < deadline:
+        before, listed = listed["total"], proxy.json("/api/v1/locks?limit=1000")
+        if listed["total"] == before and len(listed["locks"]) == 1000:
+            break
+        time.sleep(0.1)
+    return listed
 
 
 def check_table(listed, text, sent):

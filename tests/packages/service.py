@@ -133,6 +133,21 @@ def reach(address):
             time.sleep(0.02)
 
 
+def knock(address, child):
+    """Connects until the program behind the socket has started and ended; its exit code. It may end before a connection
+    is made, and nothing listens then."""
+    deadline = time.monotonic() + LIMIT
+    while child.poll() is None:
+        try:
+            Connection(address, limit=LIMIT).close()
+        except OSError:
+            pass
+        if time.monotonic() > deadline:
+            raise Wrong("it did not end")
+        time.sleep(0.02)
+    return child.returncode
+
+
 def sockets_are_taken_over(given):
     """A TCP socket, and one for HTTP beside it; a unix socket, which stays when lockward ends."""
     port, admin = free_port(), free_port()
@@ -160,8 +175,7 @@ def sockets_that_cannot_be_meant_are_refused(given):
     for listen, names, words in ((["127.0.0.1:%d" % port for port in ports], "a:b", "two sockets for clients"),
                                  ([path], "admin", "HTTP is served on TCP only")):
         with activated(given, *listen, names=names) as (child, log):
-            reach(path if listen == [path] else ports[0]).close()
-            code = child.wait(LIMIT)
+            code = knock(path if listen == [path] else ports[0], child)
             log.seek(0)
             said = log.read()
             if code != 1 or words not in said:
