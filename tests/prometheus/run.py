@@ -32,7 +32,7 @@ NOT_SHOWN = {
     "lockward_connections_refused_total": "port scans and the like; the log tells of them",
     "lockward_config_reload_total": "whether the last one succeeded is shown",
     "lockward_config_reload_success_timestamp_seconds": "whether it succeeded is shown",
-    "lockward_paused": "for the minutes that an operator has asked for; readiness says it",
+    "lockward_paused": "for as long as an operator has asked for; readiness says it, and LockwardPaused",
     "lockward_upstream_condition": "0 as long as all is well; LockwardUpstreamReadOnly, Down and AcquireErrors tell",
     "lockward_upstream_changes_total": "the log tells each one",
     "lockward_upstream_switches_total": "the log tells each one",
