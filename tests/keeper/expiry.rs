@@ -1,7 +1,7 @@
 //! Ends of leases that nobody announced: each is looked at, and counted once.
 
 use lockward::event::{Release, ReleaseOutcome, Token, What};
-use lockward::lock::chore::Done;
+use lockward::lock::chore::{Done, Task};
 use lockward::lock::keeper::{Closing, Failed};
 use lockward::lock::owner::Bound;
 use lockward::lock::rule::{Mode, Rule};
@@ -78,6 +78,23 @@ fn a_new_grant_shows_that_the_old_lease_has_ended() {
     assert_eq!(rig.keeper.summary(rig.now())[0].held, 1);
     rig.run_with(1000, |_| Ok(Done::Ended));
     assert_eq!(rig.take(), ["600 check lock:a", "600 ended lock:a"]);
+}
+
+#[test]
+fn of_two_grants_that_changed_places_the_server_says_which_one_lasts() {
+    let mut rig = Rig::new(&[rule()]);
+    rig.grant("lock:a", "o", 1, 30_000);
+    let lasting = Token(Uuid::from_u128(1));
+    // It was given out and ended before the first one, and its event comes behind that.
+    rig.grant("lock:a", "o", 2, 20);
+    rig.run_with(500, |chore| match &chore.task {
+        Task::Check { token } if *token == lasting => Ok(Done::Live { ttl_ms: Some(29_900) }),
+        _ => obliging(chore),
+    });
+    assert_eq!(rig.take(), ["70 check lock:a", "70 expired lock:a 20", "100 check lock:a"]);
+    rig.close(1, Closing::ByClient);
+    rig.run(10);
+    assert_eq!(rig.take(), ["500 gone lock:a 1"]);
 }
 
 #[test]

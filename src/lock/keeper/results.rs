@@ -111,14 +111,16 @@ impl Keeper {
         let Done::Live { ttl_ms } = done else {
             return self.found_ended(at, id, *done == Done::Expired);
         };
-        if lease.is_superseded() {
-            return self.found_ended(at, id, false);
-        }
         if matches!(lease.phase, Phase::Unsure { check_at, .. } if check_at > sent) {
             // Asked again meanwhile: this answer may be older than the reason.
             self.book.change(id, |lease| lease.pending = None);
             return;
         }
+        if lease.is_superseded() {
+            // Asked after the newer grant was known: the two grants' events have changed places on their way.
+            self.supersede(&lease.lock(), at);
+        }
+        let Some(lease) = self.book.lease(id) else { return };
         let moved = lease.was_moved(sent, at, *ttl_ms);
         let companion = self.companion;
         self.book.change(id, |lease| {
