@@ -91,7 +91,10 @@ fn of_two_grants_that_changed_places_the_server_says_which_one_lasts() {
         Task::Check { token } if *token == lasting => Ok(Done::Live { ttl_ms: Some(29_900) }),
         _ => obliging(chore),
     });
-    assert_eq!(rig.take(), ["70 check lock:a", "70 expired lock:a 20", "100 check lock:a"]);
+    assert_eq!(
+        rig.take(),
+        ["70 check lock:a", "70 expired lock:a 20", "100 check lock:a"]
+    );
     rig.close(1, Closing::ByClient);
     rig.run(10);
     assert_eq!(rig.take(), ["500 gone lock:a 1"]);
