@@ -1,0 +1,154 @@
+"""All processes of a run: server, shim, two lockwards, client processes, watcher; and the harness' own history.
+
+    client processes ──► shim ──► lockward A, lockward B ──► shim ──► server ◄── watcher
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+from harness.processes import Proxy, Server, free_port
+from record import Book, now
+import layout
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATIENCE = 15.0     # seconds until a process of ours must have ended
+
+
+class Kept(Server):
+    """A server that has its data again when it is started again after SIGKILL: whatever it has answered is with the system
+    by then. `clock` is a file that says by how much its clock is off, `tool` the program that makes it so."""
+
+    def __init__(self, program, folder, clock=None, tool=None):
+        self.clock, self.tool = clock, tool
+        super().__init__(program, folder)
+
+    def command(self):
+        plain = super().command()
+        kept = plain + ["--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction"]
+        return [self.tool, "+0"] + kept if self.tool else kept
+
+    def environment(self):
+        if not self.tool:
+            return None
+        return dict(os.environ, FAKETIME_TIMESTAMP_FILE=self.clock, FAKETIME_CACHE_DURATION="1")
+
+    def lose(self):
+        """Removes what it would read at its next start."""
+        subprocess.run(["rm", "-rf", os.path.join(self.folder, "appendonlydir")], check=True)
+
+
+class Fronted(Proxy):
+    """A lockward whose process may be another one after an upgrade."""
+
+    def pid(self):
+        return self.json("/api/v1/process")["pid"]
+
+
+class Program:
+    """A Python program of this folder, told what to do by JSON."""
+
+    def __init__(self, script, told, **options):
+        self.told, self.name = told, told.get("name", script)
+        self.child = subprocess.Popen([sys.executable, os.path.join(HERE, script), json.dumps(told)], **options)
+
+    def stop(self, number=15):
+        if self.child.poll() is None:
+            self.child.send_signal(18)
+            self.child.send_signal(number)
+        try:
+            self.child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+
+
+class Scene:
+    """Everything that runs; `with` ends it."""
+
+    def __init__(self, options, folder, direct=False):
+        self.options, self.folder, self.direct = options, folder, direct
+        self.history = os.path.join(folder, "history")
+        os.makedirs(self.history, exist_ok=True)
+        self.book, self.clients, self.born = Book(self.history, "harness"), {}, {}
+        self.shim = self.watcher = self.server = None
+        self.proxies = {}
+        tool = getattr(options, "faketime", None)
+        clock = os.path.join(folder, "clock")
+        self.set_clock(clock, 0)
+        self.server = Kept(options.server, folder, clock, tool)
+        self.links = {name: [free_port(), 0] for name in ("A", "B", "SA", "SB")}
+        for name in "AB":
+            self.start_proxy(name)
+        self.start_shim()
+
+    @staticmethod
+    def set_clock(clock, seconds):
+        with open(clock + ".new", "w") as file:
+            file.write("%+g\n" % seconds)
+        os.rename(clock + ".new", clock)
+
+    def start_proxy(self, name):
+        if self.direct:
+            self.links[name][1] = self.links["S" + name][1] = self.server.port
+            return
+        self.links["S" + name][1] = self.server.port
+        behind = SimpleNamespace(unix=None, port=self.links["S" + name][0])
+        proxy = Fronted(self.options.proxy, behind, layout.rules(), self.folder, mode=self.options.mode, workers=1)
+        self.proxies[name], self.links[name][1] = proxy, proxy.port
+
+    def start_shim(self):
+        self.shim = Program("shim.py", {"links": self.links, "front": ["A", "B"]}, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+        self.shim.child.stdout.readline()
+
+    def tell(self, **told):
+        """A command for the shim, and its answer."""
+        self.shim.child.stdin.write(json.dumps(told) + "\n")
+        self.shim.child.stdin.flush()
+        return json.loads(self.shim.child.stdout.readline())
+
+    def start_client(self, process):
+        """The next life of a client process."""
+        self.born[process] = self.born.get(process, 0) + 1
+        name = "c%d-%d" % (process, self.born[process])
+        told = {"folder": self.history, "name": name, "process": process, "pace": self.options.pace,
+                "seed": "%d %s" % (self.options.seed, name), "ports": {name: self.links[name][0] for name in "AB"}}
+        self.clients[process] = Program("client.py", told)
+
+    def start_watcher(self):
+        links = {} if self.direct else {name: proxy.port for name, proxy in self.proxies.items()}
+        self.watcher = Program("watcher.py", {"folder": self.history, "name": "watcher", "server": self.server.port,
+                                              "links": links, "keys": layout.all_keys()})
+
+    def begin(self):
+        self.start_watcher()
+        for process in range(layout.CLIENTS):
+            self.start_client(process)
+
+    def stop_clients(self):
+        """Each comes to its end; what it had begun is over by then, and its leases soon after."""
+        for client in self.clients.values():
+            if client.child.poll() is None:
+                client.child.send_signal(18)
+                client.child.terminate()
+        for client in self.clients.values():
+            begun = now()
+            client.stop()
+            self.book.write("dead", client.name, begun, now())
+        self.clients = {}
+        time.sleep(layout.MAX_HOLD + 1.5)
+        self.watcher.stop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for program in [*self.clients.values(), self.watcher, self.shim]:
+            if program is not None:
+                program.stop(9)
+        for proxy in self.proxies.values():
+            proxy.stop()
+        self.server.stop()
