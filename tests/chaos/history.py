@@ -16,7 +16,7 @@ ACQUIRES = {"set", "setget", "setnx"}
 # How long after its client gave it up an operation may still be executed, if nothing is stopped or slow meanwhile.
 AFTERWARDS = 500 * MS
 # Faults that stop nothing: what they hit is over at once.
-PASSING = {"cut", "cut-bytes", "script-flush", "client-kill", "reload", "oom"}
+PASSING = {"cut", "cut-bytes", "script-flush", "connections-kill", "client-kill", "reload", "oom", "clock-jump"}
 SLOW = 150 * MS             # a ping that takes longer is a time in which things may lie somewhere
 FOREVER = 1 << 62
 
@@ -150,7 +150,7 @@ class History:
         op.latest = op.end or FOREVER
         if op.nonce is not None:
             self.nonces += 1
-            if op.nonce != "$%s.%d" % (op.process, op.number):
+            if op.nonce != "$%s.%d" % (op.process, op.number) and not op.nonce.startswith(UNKNOWN + UNDONE):
                 self.wrong.append(("a reply lost, doubled or swapped", "instead of its nonce %r came to %r" % (op.nonce, op)))
         op.result = self.result(op, op.reply)
         if op.answered():
@@ -192,7 +192,9 @@ class History:
             return int(reply is not None)
         if reply == "lost" or isinstance(reply, str) and reply.startswith(UNKNOWN):
             return None
-        if isinstance(reply, str) and reply.startswith(UNDONE):
+        # What gives up or extends must work when the server's memory is full.
+        if isinstance(reply, str) and reply.startswith(UNDONE) and not (
+                reply.startswith("-OOM ") and spelling in ("del", "pexpire")):
             return UNDONE
         self.wrong.append(("an untruthful answer", "no answer of this kind: %r" % op))
         return None

@@ -9,11 +9,13 @@ import sys
 import time
 from types import SimpleNamespace
 
-from harness.processes import Proxy, Server, free_port
-from record import Book, now
-import layout
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "checks")]
+from harness.processes import Server, free_port     # noqa: E402
+from record import Book, now                        # noqa: E402
+from upgrade import Upgraded                        # noqa: E402
+import layout                                       # noqa: E402
+
 PATIENCE = 15.0     # seconds until a process of ours must have ended
 
 
@@ -28,7 +30,8 @@ class Kept(Server):
     def command(self):
         plain = super().command()
         kept = plain + ["--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction"]
-        return [self.tool, "+0"] + kept if self.tool else kept
+        # What it says in the variable would hold instead of what is in the file.
+        return [self.tool, "+0", "env", "-u", "FAKETIME"] + kept if self.tool else kept
 
     def environment(self):
         if not self.tool:
@@ -38,13 +41,6 @@ class Kept(Server):
     def lose(self):
         """Removes what it would read at its next start."""
         subprocess.run(["rm", "-rf", os.path.join(self.folder, "appendonlydir")], check=True)
-
-
-class Fronted(Proxy):
-    """A lockward whose process may be another one after an upgrade."""
-
-    def pid(self):
-        return self.json("/api/v1/process")["pid"]
 
 
 class Program:
@@ -96,7 +92,7 @@ class Scene:
             return
         self.links["S" + name][1] = self.server.port
         behind = SimpleNamespace(unix=None, port=self.links["S" + name][0])
-        proxy = Fronted(self.options.proxy, behind, layout.rules(), self.folder, mode=self.options.mode, workers=1)
+        proxy = Upgraded(self.options.proxy, behind, layout.rules(), self.folder, mode=self.options.mode, workers=1)
         self.proxies[name], self.links[name][1] = proxy, proxy.port
 
     def start_shim(self):

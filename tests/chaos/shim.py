@@ -47,6 +47,9 @@ class Shim:
         if not self.armed:
             return None
         place = "front" if link in self.front else "back"
+        share = {p: sum(self.turns[p, w] for w in ("up", "down")) / (REACH[p, "up"] + REACH[p, "down"]) for p in ("front", "back")}
+        if share[place] > min(share.values()):
+            return None
         # The longer way has more bytes, and has to come more often.
         way = min(("up", "down"), key=lambda w: self.turns[place, w] / REACH[place, w])
         turn, self.turns[place, way] = self.turns[place, way], self.turns[place, way] + 1
