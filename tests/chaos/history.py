@@ -18,6 +18,7 @@ AFTERWARDS = 500 * MS
 # Faults that stop nothing: what they hit is over at once.
 PASSING = {"cut", "cut-bytes", "script-flush", "connections-kill", "client-kill", "reload", "oom", "clock-jump"}
 SLOW = 150 * MS             # a ping that takes longer is a time in which things may lie somewhere
+UNANSWERED = 2000 * MS      # nothing may take so long while nothing is stopped or slow
 FOREVER = 1 << 62
 
 
@@ -140,10 +141,10 @@ class History:
             at += 1
         return latest
 
-    def is_troubled(self, start, end):
-        """Whether something was wrong then, or just before."""
-        at = bisect.bisect_right(self.hold_ends, start - AFTERWARDS)
-        return at < len(self.hold_starts) and self.hold_starts[at] <= end
+    def quiet(self, start, end):
+        """How much of that time nothing was stopped or slow."""
+        held = sum(max(0, min(until, end) - max(since, start)) for since, until in zip(self.hold_starts, self.hold_ends))
+        return end - start - held
 
     def understand(self, op):
         op.lease = op.seen = None
@@ -161,7 +162,7 @@ class History:
             # Its process died, or was at its end.
             given_up = self.deaths.get(op.process, (FOREVER, FOREVER))[1]
         op.latest = self.held_until(op.start, given_up)
-        if op.connection in self.silent and not self.is_troubled(op.start, given_up):
+        if op.connection in self.silent and self.quiet(op.start, given_up) > UNANSWERED:
             self.wrong.append(("a reply lost, doubled or swapped", "no reply came to %r" % op))
 
     def result(self, op, reply):

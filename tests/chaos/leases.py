@@ -28,7 +28,7 @@ class Lease:
         self.start, self.latest, self.since = op.start, op.latest, op.latest if op.result == 1 else FOREVER
         ttl = op.argument * MS
         self.due_least = self.due_sure = sooner(history, op.start, op.start + ttl - MARGIN)
-        self.due_most = later(history, op.latest, op.latest + ttl + MARGIN)
+        self.due_most = later(history, op.start, op.latest + ttl + MARGIN)
         self.sure_until = self.untouched_until = self.over_by = None
         self.release, self.tokens = None, []
 
@@ -98,7 +98,7 @@ class Key:
                 lease.due_most += int(layout.MAX_HOLD * 1000 + 1000) * MS
         for op in self.extends:
             least = sooner(self.history, op.start, op.start + op.argument[0] * MS - MARGIN)
-            most = later(self.history, op.latest, op.latest + op.argument[0] * MS + MARGIN)
+            most = later(self.history, op.start, op.latest + op.argument[0] * MS + MARGIN)
             meant = self.meant(op)
             mine = by_owner.get(op.owner, [])
             at = bisect.bisect_right(mine, op.latest, key=lambda lease: lease.start)

@@ -29,7 +29,8 @@ class Kept(Server):
 
     def command(self):
         plain = super().command()
-        kept = plain + ["--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction"]
+        kept = plain + ["--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
+                        "--protected-mode", "no"]
         # What it says in the variable would hold instead of what is in the file.
         return [self.tool, "+0", "env", "-u", "FAKETIME"] + kept if self.tool else kept
 
