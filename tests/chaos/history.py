@@ -7,6 +7,7 @@ import bisect
 import glob
 import json
 import os
+import sys
 
 MS = 1_000_000
 # What answers mean that are no result: nothing was done; or nobody knows.
@@ -67,6 +68,11 @@ class History:
                 op = Op()
                 _, op.number, op.start, op.connection, op.kind, op.spelling, op.owner, op.key, op.argument = said
                 op.process, op.end, op.reply, op.nonce = process, None, "lost", None
+                # Millions of them have few different words.
+                op.connection, op.kind, op.spelling, op.owner = map(
+                    sys.intern, (op.connection, op.kind, op.spelling, op.owner))
+                if isinstance(op.key, str):
+                    op.key = sys.intern(op.key)
                 begun[op.number] = op
             elif what == "e":
                 op = begun.pop(said[1])

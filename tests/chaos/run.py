@@ -4,6 +4,8 @@
     tests/chaos/run.py --proxy PATH --server PATH [--seconds N] [--mode MODE] [--seed N] [--faults KIND,...]
 """
 import argparse
+import collections
+import json
 import os
 import random
 import shutil
@@ -31,6 +33,7 @@ def main():
     parser.add_argument("--every", type=float, default=EVERY, help="seconds from one fault to the next")
     parser.add_argument("--faults", default="", help="only these kinds, with commas; `none` for none")
     parser.add_argument("--faketime", help="the program of scripts/get-tool faketime, for jumps of the server's clock")
+    parser.add_argument("--summary", help="a file for all counts, as JSON")
     options = parser.parse_args()
     only = [kind for kind in options.faults.split(",") if kind]
     with tempfile.TemporaryDirectory(prefix="lockward-chaos-") as folder:
@@ -47,6 +50,11 @@ def main():
         history = History().read(scene.history)
         verdict = judge(history)
     print("\n".join(report(history, verdict)))
+    if options.summary:
+        with open(options.summary, "w") as file:
+            json.dump({"counts": verdict.counts, "checks": verdict.checks, "found": verdict.found,
+                       "faults": collections.Counter(fault[0] for fault in history.faults), "jumps": len(history.jumps),
+                       "cuts": [fault[3] for fault in history.faults if fault[0] == "cut-bytes"][-1:]}, file)
     print("chaos: %s, %s, seed %d: %d operations, %d faults" % (
         os.path.basename(options.server), options.mode, options.seed, len(history.ops), len(history.faults)))
     print("%d passed, %d failed" % (sum(verdict.checks.values()) - len(verdict.found), len(verdict.found)))
