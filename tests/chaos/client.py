@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One client process of a run: all its programs, until SIGTERM. Started by run.py, with what it must know as JSON.
 
-    client.py '{"folder": PATH, "name": NAME, "process": N, "seed": N, "ports": {"A": PORT, "B": PORT}, "pace": 1.0}'
+    client.py '{"folder": PATH, "name": NAME, "process": N, "seed": N, "ports": {"A": PORT, "B": PORT}, "pace": 1.0,
+               "cast": "chaos"}'
 """
 import asyncio
 import json
@@ -23,7 +24,8 @@ async def work(told):
     place = Place(Book(told["folder"], told["name"]), told["ports"], told["pace"])
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, lambda: setattr(place, "over", True))
-    tasks = [asyncio.ensure_future(actor.run()) for actor in programs(place, told["process"], random.Random(told["seed"]))]
+    tasks = [asyncio.ensure_future(actor.run()) for actor in programs(
+        place, told["process"], random.Random(told["seed"]), told["cast"])]
     mind = asyncio.ensure_future(place.mind())
     while not place.over:
         await asyncio.sleep(0.05)

@@ -2,6 +2,7 @@
 
 Every kind comes once before any comes twice. It does not look at what the clients make of it.
 """
+import contextlib
 import os
 import signal
 import time
@@ -100,16 +101,23 @@ class Faults:
         proxy = self.proxy()
         proxy.kill()
         deadline = time.monotonic() + BACK
-        while True:
-            try:
-                proxy.start()
-                if proxy.pid() == proxy.child.pid:
-                    return proxy.port
-            except (RuntimeError, OSError):
-                # The system may not have taken the port back yet from one that was not our child.
-                if time.monotonic() > deadline:
-                    raise
+        while not self.started(proxy):
+            # The system may not have taken the ports back yet from one that was not our child.
+            if time.monotonic() > deadline:
+                raise RuntimeError("lockward does not start again: %s" % proxy.last_words())
             time.sleep(0.02)
+        return proxy.port
+
+    @staticmethod
+    def started(proxy):
+        """Whether it came to serve, with all its ports."""
+        with contextlib.suppress(RuntimeError):
+            proxy.start()
+        while proxy.is_running():
+            with contextlib.suppress(OSError, ValueError):
+                return proxy.json("/api/v1/process")["pid"] == proxy.child.pid
+            time.sleep(0.02)
+        return False
 
     def do_proxy_stop(self):
         proxy = self.proxy()
@@ -129,7 +137,7 @@ class Faults:
         return turn
 
     def do_upgrade(self):
-        code, said = self.proxy().cli("upgrade")
+        code, said = self.proxy().upgrade()
         return [code, said[-300:]]
 
     # ---- the server

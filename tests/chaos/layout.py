@@ -23,8 +23,15 @@ RULES = {
 }
 
 
-def rules():
+# The cast of the baseline: every rule as it is by default, on one pattern.
+LEGACY_RULES = '[[locks]]\npattern = "lock:*"\n'
+LEGACY_KEYS = ["lock:job:%d" % number for number in range(10)]
+
+
+def rules(cast="chaos"):
     """The rules as lockward reads them."""
+    if cast == "legacy":
+        return LEGACY_RULES
     return "".join('[[locks]]\nname = "%s"\npattern = "lock:%s:*"\nowner = "%s"\nlate_release_window = "%ds"\n%s\n' % (
         name, name, owner, WINDOW, more) for name, (owner, _, more) in RULES.items())
 
@@ -33,7 +40,9 @@ def keys(rule):
     return ["lock:%s:%d" % (rule, number) for number in range(RULES[rule][1])]
 
 
-def all_keys():
+def all_keys(cast="chaos"):
+    if cast == "legacy":
+        return LEGACY_KEYS
     return [key for rule in RULES for key in keys(rule)]
 
 
@@ -46,9 +55,23 @@ ALONE = (
 )
 
 
-def programs(place, process, random):
+def legacy(place, process, random):
+    """Programs of the baseline: on hosts of their own, and in one pool for each process, which is a host too."""
+    def draw():
+        return Random(random.getrandbits(64))
+
+    found = [actors.Actor(place, draw(), LEGACY_KEYS, TTLS, "address", "127.0.%d.%d" % (2 + process, 1 + number),
+                          "host-%d-%d" % (process, number), "AB"[number % 2]) for number in range(6)]
+    source, name = "127.0.1.%d" % (1 + process), "web-%d" % process
+    pool = actors.Pool(place, draw(), source, name, 4)
+    return found + [actors.Pooled(pool, place, draw(), LEGACY_KEYS, TTLS, "address", source, name, "A") for _ in range(6)]
+
+
+def programs(place, process, random, cast="chaos"):
     """The programs of the process with that number (from 0). Names and addresses stay when it is killed and another takes
     its place, as those of a service do."""
+    if cast == "legacy":
+        return legacy(place, process, random)
     found = []
 
     def draw():

@@ -2,8 +2,11 @@
 
     client processes ──► shim ──► lockward A, lockward B ──► shim ──► server ◄── watcher
 """
+import contextlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +47,36 @@ class Kept(Server):
         subprocess.run(["rm", "-rf", os.path.join(self.folder, "appendonlydir")], check=True)
 
 
+class Fronting(Upgraded):
+    """A lockward; `serving` is the process that serves, also when it is too busy to be asked."""
+
+    serving = 0
+
+    def start(self):
+        super().start()
+        self.serving = self.child.pid
+        return self
+
+    def upgrade(self):
+        """Exit code and words of `lockward upgrade`."""
+        code, said = self.cli("upgrade")
+        found = re.search(r"-> \S+ \(pid (\d+)\)", said)
+        if code == 0 and found:
+            self.serving = int(found.group(1))
+        return code, said
+
+    def pid(self):
+        return self.serving
+
+    def kill(self):
+        # A number that is somebody else's by now is left alone.
+        with contextlib.suppress(OSError):
+            with open("/proc/%d/cmdline" % self.serving, "rb") as words:
+                if os.fsencode(self.config) in words.read().split(b"\0"):
+                    os.kill(self.serving, signal.SIGKILL)
+        super().kill()
+
+
 class Program:
     """A Python program of this folder, told what to do by JSON."""
 
@@ -51,9 +84,9 @@ class Program:
         self.told, self.name = told, told.get("name", script)
         self.child = subprocess.Popen([sys.executable, os.path.join(HERE, script), json.dumps(told)], **options)
 
-    def stop(self, number=15):
+    def stop(self, number=signal.SIGTERM):
         if self.child.poll() is None:
-            self.child.send_signal(18)
+            self.child.send_signal(signal.SIGCONT)
             self.child.send_signal(number)
         try:
             self.child.wait(PATIENCE)
@@ -65,8 +98,8 @@ class Program:
 class Scene:
     """Everything that runs; `with` ends it."""
 
-    def __init__(self, options, folder, direct=False):
-        self.options, self.folder, self.direct = options, folder, direct
+    def __init__(self, options, folder, direct=False, cast="chaos"):
+        self.options, self.folder, self.direct, self.cast = options, folder, direct, cast
         self.history = os.path.join(folder, "history")
         os.makedirs(self.history, exist_ok=True)
         self.book, self.clients, self.born = Book(self.history, "harness"), {}, {}
@@ -93,7 +126,7 @@ class Scene:
             return
         self.links["S" + name][1] = self.server.port
         behind = SimpleNamespace(unix=None, port=self.links["S" + name][0])
-        proxy = Upgraded(self.options.proxy, behind, layout.rules(), self.folder, mode=self.options.mode, workers=1)
+        proxy = Fronting(self.options.proxy, behind, layout.rules(self.cast), self.folder, mode=self.options.mode, workers=1)
         self.proxies[name], self.links[name][1] = proxy, proxy.port
 
     def start_shim(self):
@@ -111,14 +144,14 @@ class Scene:
         """The next life of a client process."""
         self.born[process] = self.born.get(process, 0) + 1
         name = "c%d-%d" % (process, self.born[process])
-        told = {"folder": self.history, "name": name, "process": process, "pace": self.options.pace,
+        told = {"folder": self.history, "name": name, "process": process, "pace": self.options.pace, "cast": self.cast,
                 "seed": "%d %s" % (self.options.seed, name), "ports": {name: self.links[name][0] for name in "AB"}}
         self.clients[process] = Program("client.py", told)
 
     def start_watcher(self):
         links = {} if self.direct else {name: proxy.port for name, proxy in self.proxies.items()}
         self.watcher = Program("watcher.py", {"folder": self.history, "name": "watcher", "server": self.server.port,
-                                              "links": links, "keys": layout.all_keys()})
+                                              "links": links, "keys": layout.all_keys(self.cast)})
 
     def begin(self):
         self.start_watcher()
@@ -129,7 +162,7 @@ class Scene:
         """Each comes to its end; what it had begun is over by then, and its leases soon after."""
         for client in self.clients.values():
             if client.child.poll() is None:
-                client.child.send_signal(18)
+                client.child.send_signal(signal.SIGCONT)
                 client.child.terminate()
         for client in self.clients.values():
             begun = now()
@@ -145,7 +178,7 @@ class Scene:
     def __exit__(self, *_):
         for program in [*self.clients.values(), self.watcher, self.shim]:
             if program is not None:
-                program.stop(9)
+                program.stop(signal.SIGKILL)
         for proxy in self.proxies.values():
             proxy.stop()
         self.server.stop()
