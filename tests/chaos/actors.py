@@ -22,7 +22,8 @@ VALUE = object()            # stands for the text that is an operation's own
 
 
 class Place:
-    """Where an actor works: its process' book, the ports of the two proxies, and whether all is over."""
+    """Where an actor works: its process' book, the ports of the two proxies, and whether all is over. With a greater `pace`
+    all goes slower, TTLs too, for machines that are busy."""
 
     def __init__(self, book, ports, pace=1.0):
         self.book, self.ports, self.pace, self.over, self.wires, self.opened = book, ports, pace, False, set(), 0
@@ -52,7 +53,8 @@ class Actor:
     kind = "own"
 
     def __init__(self, place, random, keys, ttls, rule, source, name, proxy):
-        self.place, self.book, self.random, self.keys, self.ttls, self.rule = place, place.book, random, keys, ttls, rule
+        self.place, self.book, self.random, self.keys, self.rule = place, place.book, random, keys, rule
+        self.ttls = [int(ttl * place.pace) for ttl in ttls]
         self.source, self.name, self.proxy, self.wire = source, name, proxy, None
 
     # ---- whose connection, and who is the owner on it

@@ -149,9 +149,11 @@ class Sweep:
 
     def del_(self, op, here):
         self.verdict.checks["releases"] += 1
-        meant, held = self.key.meant(op), None
+        meant, held = self.key.meant(op), self.sure(here, op.start, op.end)
+        if held and held is not meant:
+            self.verdict.checks["releases that met a sure lease of %s" % (
+                "the same owner" if held.owner == op.owner else "another owner")] += 1
         if op.result == 1:
-            held = self.sure(here, op.start, op.end)
             if held and held is not meant:
                 self.fault(TOOK_EFFECT, "%r" % op, held, *([meant] if meant else []))
             elif not any(lease.owner == op.owner for lease in here):

@@ -157,7 +157,7 @@ class History:
         op.latest = op.end or FOREVER
         if op.nonce is not None:
             self.nonces += 1
-            if op.nonce != "$%s.%d" % (op.process, op.number) and not op.nonce.startswith(UNKNOWN + UNDONE):
+            if op.nonce != "$%s.%d" % (op.process, op.number) and not str(op.nonce).startswith(UNKNOWN + UNDONE):
                 self.wrong.append(("a reply lost, doubled or swapped", "instead of its nonce %r came to %r" % (op.nonce, op)))
         op.result = self.result(op, op.reply)
         if op.answered():
