@@ -40,7 +40,7 @@ class Verdict:
 def judge(history):
     verdict = Verdict()
     for what, text in history.wrong:
-        verdict.fault(what if what != "a reply too many" else REPLIES, "", text)
+        verdict.fault(what, "", text)
     verdict.checks["nonces came back"] = history.nonces
     ops, looks = collections.defaultdict(list), collections.defaultdict(list)
     for op in history.ops:

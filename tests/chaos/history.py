@@ -45,7 +45,7 @@ class History:
         self.ops, self.looks, self.keys, self.faults, self.losses, self.jumps = [], [], [], [], [], []
         self.closed, self.silent, self.deaths, self.slow, self.clocks = {}, set(), {}, [], []
         self.wrong = []         # (what, text): found on the way in
-        self.nonces = self.connections = 0
+        self.nonces, self.connections, self.unasked = 0, 0, []
 
     # ---- reading
 
@@ -99,7 +99,7 @@ class History:
         elif what == "o":
             self.connections += 1
         elif what == "u":
-            self.wrong.append(("a reply too many", "%s got %s" % (said[1], said[3])))
+            self.unasked.append((said[1], said[3]))
         elif what == "k":
             self.keys = said[1]
         elif what == "f":
@@ -126,6 +126,15 @@ class History:
                 self.ops.extend(split(op))
             else:
                 self.ops.append(op)
+        self.judge_unasked()
+
+    def judge_unasked(self):
+        """Who comes while the server cannot be reached is told so and sent away, before it has asked anything. All else for
+        which nobody asked is a reply too many."""
+        used = {op.connection for op in self.ops if op.answered()} if self.unasked else ()
+        for connection, frame in self.unasked:
+            if not frame.startswith("'-UPSTREAM ") or connection in used or connection not in self.closed:
+                self.wrong.append(("a reply lost, doubled or swapped", "%s got %s unasked" % (connection, frame)))
 
     def find_jumps(self):
         """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms)."""

@@ -115,6 +115,9 @@ def cases():
     yield "no reply from a server that stood", story(
         taken(1, 0, 4000, reply="lost"), closed(4000, why="silence"), fault("server-stop", 0, 4000)), set()
     yield "a reply too many", [["u", "p:1", at(1), "1"]], {REPLIES}
+    refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
+    yield "a word of farewell before anything was asked", story(refused, closed(2)), set()
+    yield "the same later on", story(one, refused, closed(2)), {REPLIES}
     # ---- what the server has
     yield "a lease that vanished", story(one, look(50, 51, -2)), {VANISHED}
     yield "a lease that was lost", story(one, loss(40, 45), look(50, 51, -2)), set()
