@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The baseline: the same legacy clients, with the same seed, directly on the server and through lockward. No faults, but that
-some holders work longer than their TTL, as they do.
+"""The baseline: the same legacy clients, with the same seed, directly on the server and through lockward. No faults, but
+that some holders work longer than their TTL, as they do.
 
     tests/chaos/baseline.py --proxy PATH --server PATH [--seconds N] [--mode MODE] [--seed N]
 

@@ -14,7 +14,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
-from history import MS, SOME, UNDONE, History      # noqa: E402
+from history import MS, REPLIES, SOME, UNDONE, History      # noqa: E402
 from leases import MARGIN, Key                              # noqa: E402
 
 TWO_HOLDERS = "two surely-held leases at once"
@@ -22,7 +22,6 @@ TOOK_EFFECT = "a foreign or late release that took effect"
 UNTRUE = "an untruthful answer"
 TTL_CHANGED = "a TTL that somebody else changed"
 NOT_GROWN = "a fencing token that did not grow"
-REPLIES = "a reply lost, doubled or swapped"
 NOT_FREE = "a lock not free after its end"
 VANISHED = "a surely-held lease that vanished"
 

@@ -1,7 +1,7 @@
 """Reads the histories of a run: operations with what they mean, leases, looks at the server, faults, clocks.
 
-It knows what each answer says and since when and until when each thing can have happened. It judges nothing but the types of
-answers; that is checker.py's.
+It knows what each answer says and since when and until when each thing can have happened. It judges nothing but the types
+of answers; that is checker.py's.
 """
 import bisect
 import glob
@@ -10,6 +10,7 @@ import os
 import sys
 
 MS = 1_000_000
+REPLIES = "a reply lost, doubled or swapped"
 # What answers mean that are no result: nothing was done; or nobody knows.
 UNDONE = ("-OOM ", "-LOADING ", "-MISCONF ", "-READONLY ", "-EXECABORT ", "-BUSY ", "-MASTERDOWN ")
 UNKNOWN = ("-UPSTREAM ",)
@@ -26,8 +27,8 @@ FOREVER = 1 << 62
 class Op:
     """One operation on one key. Executed, if at all, between `start` and `latest`; `answered` says whether its reply came;
     `result` is 1 or 0 (or what was read), None where nobody knows, UNDONE where it was surely not executed."""
-    __slots__ = ("process", "number", "start", "end", "latest", "connection", "kind", "spelling", "owner", "key", "argument",
-                 "reply", "nonce", "result", "seen", "lease")
+    __slots__ = ("process", "number", "start", "end", "latest", "connection", "kind", "spelling", "owner", "key",
+                 "argument", "reply", "nonce", "result", "seen", "lease")
 
     def answered(self):
         return self.result is not None and self.result is not UNDONE
@@ -134,7 +135,7 @@ class History:
         used = {op.connection for op in self.ops if op.answered()} if self.unasked else ()
         for connection, frame in self.unasked:
             if not frame.startswith("'-UPSTREAM ") or connection in used or connection not in self.closed:
-                self.wrong.append(("a reply lost, doubled or swapped", "%s got %s unasked" % (connection, frame)))
+                self.wrong.append((REPLIES, "%s got %s unasked" % (connection, frame)))
 
     def find_jumps(self):
         """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms)."""
@@ -167,7 +168,7 @@ class History:
         if op.nonce is not None:
             self.nonces += 1
             if op.nonce != "$%s.%d" % (op.process, op.number) and not str(op.nonce).startswith(UNKNOWN + UNDONE):
-                self.wrong.append(("a reply lost, doubled or swapped", "instead of its nonce %r came to %r" % (op.nonce, op)))
+                self.wrong.append((REPLIES, "instead of its nonce %r came to %r" % (op.nonce, op)))
         op.result = self.result(op, op.reply)
         if op.answered():
             op.latest = op.end
@@ -178,7 +179,7 @@ class History:
             given_up = self.deaths.get(op.process, (FOREVER, FOREVER))[1]
         op.latest = self.held_until(op.start, given_up)
         if op.connection in self.silent and self.quiet(op.start, given_up) > UNANSWERED:
-            self.wrong.append(("a reply lost, doubled or swapped", "no reply came to %r" % op))
+            self.wrong.append((REPLIES, "no reply came to %r" % op))
 
     def result(self, op, reply):
         """1, 0 or what was read; None: unknown; UNDONE. The lock's value, where one was told, goes to `seen`."""
@@ -198,8 +199,9 @@ class History:
                 return int(reply is None)
         elif spelling in ("setnx", "pexpire") and (reply == 0 or reply == 1):
             return reply
-        elif spelling == "del" and isinstance(reply, int) and 0 <= reply <= (len(op.key) if isinstance(op.key, list) else 1):
-            return reply
+        elif spelling == "del" and isinstance(reply, int):
+            if 0 <= reply <= (len(op.key) if isinstance(op.key, list) else 1):
+                return reply
         elif spelling == "get" and (reply is None or is_value(reply)):
             op.seen = reply
             return int(reply is not None)

@@ -84,7 +84,7 @@ def programs(place, process, random, cast="chaos"):
             found.append(kind(place, draw(), keys(rule), TTLS, RULES[rule][0], "127.0.%d.%d" % (2 + process, 1 + number),
                               "alone-%d-%d" % (process, number), "AB"[number % 2]))
     # One pool for each process by address, and one by name for each two.
-    for rule, tasks, source, name in (("addr", 8, "127.0.1.%d" % (1 + process), "web-%d" % process),
+    for rule, tasks, source, name in (("addr", 9, "127.0.1.%d" % (1 + process), "web-%d" % process),
                                       ("name", 6, "127.0.1.%d" % (11 + process), "pool-%d" % (process // 2))):
         pool = actors.Pool(place, draw(), source, name, 5)
         for _ in range(tasks):

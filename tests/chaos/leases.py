@@ -1,8 +1,8 @@
 """Since when and until when each lease of a key was surely held, and until when it can have been there at all.
 
 A lease is surely held from the end of its granted acquire until the first thing that may have ended it has begun: its own
-release, its TTL counted from the beginning of its acquire, a loss of the server's data, a jump of its clock. It was possibly
-there from the beginning of its acquire until something shows that it was gone.
+release, its TTL counted from the beginning of its acquire, a loss of the server's data, a jump of its clock. It was
+possibly there from the beginning of its acquire until something shows that it was gone.
 
 `Owners` knows which releases of one owner may have met another lease of it than their own (DESIGN.md, section 3, promise 2:
 at most one release for each acquire, within the window), and which owners surely owe nothing.

@@ -3,8 +3,8 @@
 
     tests/chaos/planted.py --proxy PATH --server PATH [--only TEXT]
 
-First histories written by hand, each with its fault and once more with what makes it innocent. Then real runs with a fault in
-them: clients directly on the server, a shim that breaks promises, somebody who changes locks past lockward.
+First histories written by hand, each with its fault and once more with what makes it innocent. Then real runs with a fault
+in them: clients directly on the server, a shim that breaks promises, somebody who changes locks past lockward.
 """
 import argparse
 import glob

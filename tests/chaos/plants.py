@@ -1,7 +1,7 @@
 """Promises that the shim breaks on purpose, so that the checker can be seen to find it. Used by planted.py only.
 
-Each is a function of (side, first side of the pair, bytes) that returns the bytes to carry on instead; each breaks its promise
-a limited number of times, on links in front of lockward.
+Each is a function of (side, first side of the pair, bytes) that returns the bytes to carry on instead; each breaks its
+promise a limited number of times, on links in front of lockward.
 """
 
 
@@ -81,7 +81,8 @@ class Releases(Plant):
         self.asked = set()
 
     def up(self, first, data):
-        (self.asked.add if data.startswith(b"*2\r\n$3\r\nDEL\r\n") and data.count(b"\r\n") == 5 else self.asked.discard)(first)
+        alone = data.startswith(b"*2\r\n$3\r\nDEL\r\n") and data.count(b"\r\n") == 5
+        (self.asked.add if alone else self.asked.discard)(first)
         return data
 
 

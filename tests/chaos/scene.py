@@ -126,7 +126,8 @@ class Scene:
             return
         self.links["S" + name][1] = self.server.port
         behind = SimpleNamespace(unix=None, port=self.links["S" + name][0])
-        proxy = Fronting(self.options.proxy, behind, layout.rules(self.cast), self.folder, mode=self.options.mode, workers=1)
+        proxy = Fronting(self.options.proxy, behind, layout.rules(self.cast), self.folder, mode=self.options.mode,
+                         workers=1)
         self.proxies[name], self.links[name][1] = proxy, proxy.port
 
     def start_shim(self):

@@ -4,8 +4,8 @@
     tests/chaos/series.py --proxy PATH --server PATH [--server PATH] [--minutes N] [--mode all|dedicated|shared] [--seed N]
                           [--faketime PATH] [--goals] [--keep FOLDER]
 
-The minutes are those of all runs together. With --goals it fails also if less was counted than an hour is to have (GOALS, in
-proportion to the time). A run that fails says how to do it again.
+The minutes are those of all runs together. With --goals it fails also if less was counted than an hour is to have (GOALS,
+in proportion to the time). A run that fails says how to do it again.
 """
 import argparse
 import collections

@@ -22,6 +22,8 @@ import socket
 import struct
 import sys
 
+import plants
+
 MARK = b"lock:cut:"
 # How many bytes of a cycle there are to cut at: of SET and DEL, as the client sends them and as lockward does.
 REACH = {("front", "up"): 110, ("front", "down"): 12, ("back", "up"): 520, ("back", "down"): 12}
@@ -47,7 +49,8 @@ class Shim:
         if not self.armed:
             return None
         place = "front" if link in self.front else "back"
-        share = {p: sum(self.turns[p, w] for w in ("up", "down")) / (REACH[p, "up"] + REACH[p, "down"]) for p in ("front", "back")}
+        share = {p: sum(self.turns[p, way] for way in ("up", "down")) / (REACH[p, "up"] + REACH[p, "down"])
+                 for p in ("front", "back")}
         if share[place] > min(share.values()):
             return None
         # The longer way has more bytes, and has to come more often.
@@ -74,7 +77,6 @@ class Shim:
         elif what == "arm":
             self.armed = told["count"]
         elif what == "plant":
-            import plants
             self.plants.append(plants.make(told["what"], told["count"], self))
         return {"counts": self.counts, "turns": {" ".join(k): v for k, v in self.turns.items()}, "armed": self.armed,
                 "open": len(self.pairs)}

@@ -89,7 +89,8 @@ def cases():
     yield "a foreign release that nobody knows of", story(one, given_up(2, 50, 51, 0, "lost", **other)), set()
     yield "a late release", story(late, taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
     yield "a late release that was refused", story(late, taken(2, 60, 61, **second), given_up(3, 70, 71, 1, 0)), set()
-    yield "a late release that took another's", story(late, taken(2, 60, 61, **other), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
+    yield "a late release that took another's", story(
+        late, taken(2, 60, 61, **other), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
     yield "a late release, but perhaps before", story(late, taken(2, 60, 65, **second), given_up(3, 59, 71, 1)), set()
     yield "a late release after its connection, on that of the lease", story(
         late, closed(55), taken(2, 60, 61, **second), given_up(3, 70, 71, 1, **second)), set()
@@ -132,7 +133,8 @@ def cases():
     yield "a lock that stays", story(one, look(110, 111, 20)), {NOT_FREE}
     yield "a lock that is there after its release", story(one, given_up(2, 50, 51, 1), look(60, 61, 40)), {NOT_FREE}
     yield "a lock that stays, and refuses", story(one, taken(2, 110, 111, reply=None, **other)), {NOT_FREE}
-    yield "a lock of somebody who was not told", story(one, taken(2, 105, 106, reply="lost", **other), look(110, 111, 94)), set()
+    yield "a lock of somebody who was not told", story(
+        one, taken(2, 105, 106, reply="lost", **other), look(110, 111, 94)), set()
     yield "a lock whose release was lost", story(one, given_up(2, 50, 51, 1, "lost"), look(60, 61, 40)), set()
     yield "renewal after expiry", story(taken(1, 0, 1, 50), look(30, 31, 20), look(70, 71, 100)), {NOT_FREE}
     # ---- fencing
