@@ -10,7 +10,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak chaos baseline screenshots demo bench script-cost instructions sim clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,15 @@ sentinel: build ## real sentinels: a failover that was asked for, a master that 
 
 soak: build ## half an hour of mixed traffic on 5,000 connections: memory and descriptors stay flat (MINUTES=N, MODE=shared)
 	tests/checks/soak.py --verbose --minutes $(MINUTES) --mode $(MODE) --proxy $(RELEASE) --server $(REDIS)
+
+chaos: build ## faults every two seconds, and a checker of what all clients saw (MINUTES=60, MODE=all, SEED=N)
+	tests/chaos/planted.py --proxy $(RELEASE) --server $(REDIS)
+	tests/chaos/series.py --proxy $(RELEASE) --server $(REDIS) --server $(VALKEY) --faketime $$(scripts/get-tool faketime) \
+		--minutes $(if $(filter file,$(origin MINUTES)),60,$(MINUTES)) \
+		--mode $(if $(filter file,$(origin MODE)),all,$(MODE)) $(if $(SEED),--seed $(SEED))
+
+baseline: build ## legacy clients directly on the server, and the same through lockward
+	tests/chaos/baseline.py --proxy $(RELEASE) --server $(REDIS) $(if $(SEED),--seed $(SEED))
 
 screenshots: build ## the pictures in docs/images, from the running program
 	scripts/screenshots --proxy $(RELEASE) --server $(REDIS)

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The baseline: the same legacy clients, with the same seed, directly on the server and through lockward. No faults, but
+that some holders work longer than their TTL, as they do.
+
+    tests/chaos/baseline.py --proxy PATH --server PATH [--seconds N] [--mode MODE] [--seed N]
+
+Prints a table, and fails if anything remains through lockward that lockward promises to prevent, or if nothing went wrong
+without it (then nothing was shown). A critical section is what its client takes for one: from the answer to its SET to its
+DEL.
+"""
+import argparse
+import bisect
+import collections
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..")]
+from harness.checking import Check      # noqa: E402
+from history import History             # noqa: E402
+from leases import Key                  # noqa: E402
+from scene import Scene                 # noqa: E402
+
+LINES = (
+    ("grants", "locks taken"),
+    ("late", "releases that came after the TTL"),
+    ("foreign", "**releases that removed the lock of another who was at work**"),
+    ("unbelieved", "releases within the TTL that were answered 0"),
+    ("overlaps", "critical sections that overlapped another"),
+    ("taken away", "… because a lock was removed within its TTL"),
+    ("outlived", "… because its holder worked longer than its TTL"),
+)
+
+
+def played(options, direct):
+    """What happened in one run."""
+    options.faketime = None
+    with tempfile.TemporaryDirectory(prefix="lockward-baseline-") as folder:
+        with Scene(options, folder, direct=direct, cast="legacy") as scene:
+            scene.begin()
+            time.sleep(options.seconds)
+            scene.stop_clients()
+        history = History().read(scene.history)
+    ops, counts = collections.defaultdict(list), collections.Counter()
+    for op in history.ops:
+        ops[op.key].append(op)
+    for name in ops:
+        tell(Key(name, ops[name], [], history), counts)
+    counts["unknown"] = sum(op.result is None for op in history.ops)
+    return counts
+
+
+def tell(key, counts):
+    """Adds what one lock's history tells."""
+    leases = [lease for lease in key.leases if lease.granted and lease.release is not None and lease.release.answered()]
+    leases.sort(key=lambda lease: lease.since)
+    inside = []
+    for lease in leases:
+        inside = [other for other in inside if other.release.start > lease.since]
+        for other in inside:
+            counts["overlaps"] += 1
+            # In doubt it is taken for the holder's own fault.
+            removed = lease.start > other.latest and lease.latest < other.due_least
+            counts["taken away" if removed else "outlived"] += 1
+        inside.append(lease)
+        release = lease.release
+        counts["grants"] += 1
+        counts["late"] += release.start > lease.due_most
+        counts["unbelieved"] += release.end < lease.due_least and release.result == 0
+    starts = [lease.start for lease in leases]
+    for lease in leases:
+        release = lease.release
+        if release.result == 1:
+            at = bisect.bisect_right(starts, release.start)
+            counts["foreign"] += any(other is not lease and other.covers(release.start, release.end)
+                                     for other in leases[max(0, at - 20):at])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--proxy", default="target/release/lockward")
+    parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--mode", default="dedicated")
+    parser.add_argument("--pace", type=float, default=2.0, help="all times longer, so that a busy machine matters less")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    options = parser.parse_args()
+    directly, through = played(options, True), played(options, False)
+    print("| %s, %g s, seed %d | directly | through lockward |\n|---|---|---|" % (
+        os.path.basename(options.server), options.seconds, options.seed))
+    for name, text in LINES:
+        print("| %s | %s | %s |" % (text, format(directly[name], ","), format(through[name], ",")))
+    check = Check("baseline, seed %d" % options.seed)
+    check("without lockward others' locks are removed", directly["foreign"] > 0 and directly["taken away"] > 0, True)
+    check("through lockward none is", (through["foreign"], through["taken away"]), (0, 0))
+    check("some hold too long", through["outlived"] > 0 and through["late"] > 0, True)
+    check("answers are known", 100 * (directly["unknown"] + through["unknown"]) <= directly["grants"] + through["grants"], True)
+    return check.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

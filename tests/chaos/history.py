@@ -1,0 +1,253 @@
+"""Reads the histories of a run: operations with what they mean, leases, looks at the server, faults, clocks.
+
+It knows what each answer says and since when and until when each thing can have happened. It judges nothing but the types
+of answers; that is checker.py's.
+"""
+import bisect
+import glob
+import json
+import os
+import sys
+
+MS = 1_000_000
+REPLIES = "a reply lost, doubled or swapped"
+# What answers mean that are no result: nothing was done; or nobody knows.
+UNDONE = ("-OOM ", "-LOADING ", "-MISCONF ", "-READONLY ", "-EXECABORT ", "-BUSY ", "-MASTERDOWN ")
+UNKNOWN = ("-UPSTREAM ",)
+ACQUIRES = {"set", "setget", "setnx"}
+# How long after its client gave it up an operation may still be executed, if nothing is stopped or slow meanwhile.
+AFTERWARDS = 500 * MS
+# Faults that stop nothing: what they hit is over at once.
+PASSING = {"cut", "cut-bytes", "script-flush", "connections-kill", "client-kill", "reload", "oom", "clock-jump"}
+SLOW = 150 * MS             # a ping that takes longer is a time in which things may lie somewhere
+UNANSWERED = 2000 * MS      # nothing may take so long while nothing is stopped or slow
+FOREVER = 1 << 62
+
+
+class Op:
+    """One operation on one key. Executed, if at all, between `start` and `latest`; `answered` says whether its reply came;
+    `result` is 1 or 0 (or what was read), None where nobody knows, UNDONE where it was surely not executed."""
+    __slots__ = ("process", "number", "start", "end", "latest", "connection", "kind", "spelling", "owner", "key",
+                 "argument", "reply", "nonce", "result", "seen", "lease")
+
+    def answered(self):
+        return self.result is not None and self.result is not UNDONE
+
+    def __repr__(self):
+        return "%s.%d %s %s by %s on %s at %.3f ms, for %.3f: %r" % (
+            self.process, self.number, self.spelling, self.key, self.owner, self.connection, self.start / MS,
+            (self.latest - self.start) / MS, self.reply)
+
+
+class History:
+    """All of a run."""
+
+    def __init__(self):
+        self.ops, self.looks, self.keys, self.faults, self.losses, self.jumps = [], [], [], [], [], []
+        self.closed, self.silent, self.deaths, self.slow, self.clocks = {}, set(), {}, [], []
+        self.wrong = []         # (what, text): found on the way in
+        self.nonces, self.connections, self.unasked = 0, 0, []
+
+    # ---- reading
+
+    def read(self, folder):
+        for path in sorted(glob.glob(os.path.join(folder, "*.history"))):
+            with open(path, "rb") as file:
+                self.take(os.path.basename(path)[:-len(".history")], file)
+        self.complete()
+        return self
+
+    def take(self, process, lines):
+        """The lines of one process; a last one that is not whole was never said."""
+        begun, ops = {}, self.ops
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break
+            said = json.loads(line)
+            what = said[0]
+            if what == "b":
+                op = Op()
+                _, op.number, op.start, op.connection, op.kind, op.spelling, op.owner, op.key, op.argument = said
+                op.process, op.end, op.reply, op.nonce = process, None, "lost", None
+                # Millions of them have few different words.
+                op.connection, op.kind, op.spelling, op.owner = map(
+                    sys.intern, (op.connection, op.kind, op.spelling, op.owner))
+                if isinstance(op.key, str):
+                    op.key = sys.intern(op.key)
+                begun[op.number] = op
+            elif what == "e":
+                op = begun.pop(said[1])
+                op.end, op.reply = said[2], said[3]
+                if len(said) > 4:
+                    op.nonce = said[4]
+                ops.append(op)
+            else:
+                self.other(said)
+        ops.extend(begun.values())
+
+    def other(self, said):
+        what = said[0]
+        if what == "s":
+            self.looks.append(said[1:])
+        elif what == "p":
+            self.slow.append((said[1], said[2]))
+        elif what == "t":
+            self.clocks.append(said[1:])
+        elif what == "x":
+            self.closed.setdefault(said[1], said[2])
+            if said[3] == "silence":
+                self.silent.add(said[1])
+        elif what == "o":
+            self.connections += 1
+        elif what == "u":
+            self.unasked.append((said[1], said[3]))
+        elif what == "k":
+            self.keys = said[1]
+        elif what == "f":
+            self.faults.append(said[1:])
+        elif what == "loss":
+            self.losses.append((said[1], said[2]))
+        elif what == "dead":
+            self.deaths[said[1]] = (said[2], said[3])
+
+    # ---- what it means
+
+    def complete(self):
+        """Splits operations on several keys, and finds out what each came to and until when it can have been executed."""
+        self.faults.sort(key=lambda fault: fault[1])
+        self.losses.sort()
+        self.find_jumps()
+        holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING]
+                       + [(start, end) for start, end in self.slow if end - start > SLOW])
+        self.hold_starts, self.hold_ends = [start for start, _ in holds], [end for _, end in holds]
+        ops, self.ops = self.ops, []
+        for op in ops:
+            self.understand(op)
+            if isinstance(op.key, list):
+                self.ops.extend(split(op))
+            else:
+                self.ops.append(op)
+        self.judge_unasked()
+
+    def judge_unasked(self):
+        """Who comes while the server cannot be reached is told so and sent away, before it has asked anything. All else for
+        which nobody asked is a reply too many."""
+        used = {op.connection for op in self.ops if op.answered()} if self.unasked else ()
+        for connection, frame in self.unasked:
+            if not frame.startswith("'-UPSTREAM ") or connection in used or connection not in self.closed:
+                self.wrong.append((REPLIES, "%s got %s unasked" % (connection, frame)))
+
+    def find_jumps(self):
+        """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms)."""
+        last = None
+        for start, end, micros, *_ in sorted(self.clocks):
+            if end - start > 20 * MS:
+                continue
+            low, high = micros * 1000 - end, micros * 1000 - start
+            if last and (low > last[2] + 2 * MS or high < last[1] - 2 * MS):
+                self.jumps.append((last[0], end, (low - last[2]) // MS - 3, -((last[1] - high) // MS) + 3))
+            last = (start, low, high)
+
+    def held_until(self, start, given_up):
+        """When nothing of what was under way then is under way any more."""
+        latest = given_up + AFTERWARDS
+        at = bisect.bisect_right(self.hold_ends, start)
+        while at < len(self.hold_starts) and self.hold_starts[at] <= latest:
+            latest = max(latest, self.hold_ends[at] + AFTERWARDS)
+            at += 1
+        return latest
+
+    def quiet(self, start, end):
+        """How much of that time nothing was stopped or slow."""
+        held = sum(max(0, min(until, end) - max(since, start)) for since, until in zip(self.hold_starts, self.hold_ends))
+        return end - start - held
+
+    def understand(self, op):
+        op.lease = op.seen = None
+        op.latest = op.end or FOREVER
+        if op.nonce is not None:
+            self.nonces += 1
+            if op.nonce != "$%s.%d" % (op.process, op.number) and not str(op.nonce).startswith(UNKNOWN + UNDONE):
+                self.wrong.append((REPLIES, "instead of its nonce %r came to %r" % (op.nonce, op)))
+        op.result = self.result(op, op.reply)
+        if op.answered():
+            op.latest = op.end
+            return
+        given_up = op.end
+        if given_up is None:
+            # Its process died, or was at its end.
+            given_up = self.deaths.get(op.process, (FOREVER, FOREVER))[1]
+        op.latest = self.held_until(op.start, given_up)
+        if op.connection in self.silent and self.quiet(op.start, given_up) > UNANSWERED:
+            self.wrong.append((REPLIES, "no reply came to %r" % op))
+
+    def result(self, op, reply):
+        """1, 0 or what was read; None: unknown; UNDONE. The lock's value, where one was told, goes to `seen`."""
+        if isinstance(reply, list) and reply[:1] == ["exec"]:
+            done, queued = reply[1:]
+            if done is None:
+                return UNDONE
+            if isinstance(done, str) and done.startswith(UNDONE):
+                return None if any(str(part).startswith(UNKNOWN) for part in queued) else UNDONE
+            reply = done if isinstance(done, str) else "lost" if "lost" in queued else reply
+        spelling = op.spelling
+        if spelling in ("set", "setget"):
+            if spelling == "set" and reply in ("+OK", None):
+                return int(reply == "+OK")
+            if spelling == "setget" and (reply is None or is_value(reply)):
+                op.seen = reply
+                return int(reply is None)
+        elif spelling in ("setnx", "pexpire") and (reply == 0 or reply == 1):
+            return reply
+        elif spelling == "del" and isinstance(reply, int):
+            if 0 <= reply <= (len(op.key) if isinstance(op.key, list) else 1):
+                return reply
+        elif spelling == "get" and (reply is None or is_value(reply)):
+            op.seen = reply
+            return int(reply is not None)
+        elif spelling == "fence" and (reply is None or is_number(reply)):
+            op.seen = reply
+            return int(reply is not None)
+        if reply == "lost" or isinstance(reply, str) and reply.startswith(UNKNOWN):
+            return None
+        # What gives up or extends must work when the server's memory is full.
+        if isinstance(reply, str) and reply.startswith(UNDONE) and not (
+                reply.startswith("-OOM ") and spelling in ("del", "pexpire")):
+            return UNDONE
+        self.wrong.append(("an untruthful answer", "no answer of this kind: %r" % op))
+        return None
+
+
+def is_value(reply):
+    return isinstance(reply, str) and reply.startswith("$")
+
+
+def is_number(reply):
+    return isinstance(reply, int) or is_value(reply) and reply[1:].isdigit()
+
+
+def split(op):
+    """One operation for each key. Of a sum that is neither none nor all nobody knows which."""
+    whole = op.result
+    for key, argument in zip(op.key, op.argument):
+        part = Op()
+        for name in Op.__slots__:
+            setattr(part, name, getattr(op, name))
+        part.key, part.argument = key, argument
+        if part.answered():
+            part.result = {0: 0, len(op.key): 1}.get(whole, SOME)
+        yield part
+
+
+SOME = "some"       # answered, but for which of the keys is not known
+
+
+def merged(spans):
+    """Spans that overlap as one, in order."""
+    out = []
+    for start, end in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(out[-1][1], end))
+        else:
+            out.append((start, end))
+    return out

@@ -1,0 +1,106 @@
+"""Promises that the shim breaks on purpose, so that the checker can be seen to find it. Used by planted.py only.
+
+Each is a function of (side, first side of the pair, bytes) that returns the bytes to carry on instead; each breaks its
+promise a limited number of times, on links in front of lockward.
+"""
+
+
+def make(what, count, shim):
+    return {"retry": Retry, "swap": Swap, "double": Double, "drop": Drop, "claim": Claim}[what](count, shim)
+
+
+class Plant:
+    def __init__(self, count, shim):
+        self.left, self.shim = count, shim
+
+    def __call__(self, side, first, data):
+        if self.left <= 0 or side.link not in self.shim.front:
+            return data
+        return getattr(self, side.way)(first, data)
+
+    def up(self, first, data):
+        return data
+
+    def down(self, first, data):
+        return data
+
+    def done(self):
+        self.left -= 1
+        self.shim.count("planted")
+
+
+class Retry(Plant):
+    """Sends an acquire again, as clients with retries do, and shows the client the second answer only."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.swallow = set()
+
+    def up(self, first, data):
+        if data.startswith(b"*6\r\n$3\r\nSET\r\n") and data.count(b"\r\n") == 13:
+            self.swallow.add(first)
+            return data + data
+        return data
+
+    def down(self, first, data):
+        if first not in self.swallow:
+            return data
+        if data.startswith(b"+OK"):
+            self.done()
+        end = data.find(b"\r\n") + 2
+        self.swallow.discard(first)
+        return data[end:]
+
+
+class Swap(Plant):
+    """The second of two answers first."""
+
+    def down(self, first, data):
+        end = data.find(b"\r\n") + 2
+        if data[:1] not in b":+" or data[end:end + 1] != b"$" or data[end:end + 2] == b"$-":
+            return data
+        self.done()
+        return data[end:] + data[:end]
+
+
+class Double(Plant):
+    """An answer comes twice."""
+
+    def down(self, first, data):
+        if data == b":1\r\n":
+            self.done()
+            return data + data
+        return data
+
+
+class Releases(Plant):
+    """Knows which answers are for a DEL that was sent alone."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.asked = set()
+
+    def up(self, first, data):
+        alone = data.startswith(b"*2\r\n$3\r\nDEL\r\n") and data.count(b"\r\n") == 5
+        (self.asked.add if alone else self.asked.discard)(first)
+        return data
+
+
+class Drop(Releases):
+    """An answer does not come."""
+
+    def down(self, first, data):
+        if data != b":1\r\n" or first not in self.asked:
+            return data
+        self.done()
+        return b""
+
+
+class Claim(Releases):
+    """A release that was refused is said to have been done."""
+
+    def down(self, first, data):
+        if data != b":0\r\n" or first not in self.asked:
+            return data
+        self.done()
+        return b":1\r\n"

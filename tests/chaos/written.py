@@ -1,0 +1,154 @@
+"""Histories written by hand, for the test of the checker: each with its fault, and what makes the same innocent.
+
+Times are milliseconds. All happens to one lock of a rule whose owner is the client's name; where nothing else is said, the
+owner is `a`, the connection its first, and a TTL 100 ms.
+"""
+import json
+
+from checker import NOT_FREE, NOT_GROWN, REPLIES, TOOK_EFFECT, TTL_CHANGED, TWO_HOLDERS, UNTRUE, VANISHED, judge
+from history import MS, History
+
+KEY = "lock:name:0"
+BASE = 10 ** 6
+
+
+def at(time):
+    return int((BASE + time) * MS)
+
+
+def op(number, start, end, spelling, reply, argument=100, owner="a", connection="1", nonce=None):
+    """An operation; with `end` None its client never heard of it again."""
+    lines = [["b", number, at(start), "p:" + connection, "own", spelling, "n:" + owner, KEY, argument]]
+    if end is not None:
+        lines.append(["e", number, at(end), reply] + ([nonce] if nonce else []))
+    return lines
+
+
+def taken(number, start, end, ttl=100, reply="+OK", **more):
+    return op(number, start, end, "set", reply, ttl, **more)
+
+
+def given_up(number, start, end, lease, reply=1, **more):
+    return op(number, start, end, "del", reply, lease, **more)
+
+
+def extended(number, start, end, ttl, lease, reply=1, **more):
+    return op(number, start, end, "pexpire", reply, [ttl, lease], **more)
+
+
+def token(number, start, end, lease, value, **more):
+    return op(number, start, end, "fence", value, lease, **more)
+
+
+def look(start, end, left):
+    return [["k", [KEY]], ["s", at(start), at(end), [left]]]
+
+
+def loss(start, end):
+    return [["loss", at(start), at(end)]]
+
+
+def fault(kind, start, end):
+    return [["f", kind, at(start), at(end), None]]
+
+
+def closed(time, connection="1", why="lost"):
+    return [["x", "p:" + connection, at(time), why]]
+
+
+def clock(time, ahead):
+    return [["t", at(time), at(time + 1), int((BASE + time + ahead) * 1000) + 500, 0]]
+
+
+def story(*parts):
+    return [line for part in parts for line in part]
+
+
+def cases():
+    """(name, lines, the kinds of faults that are in it)."""
+    one, other = taken(1, 0, 1), dict(owner="b", connection="2")
+    second = dict(connection="2")       # of the same owner
+    late = taken(1, 0, 1, 50)
+    yield "a cycle", story(one, given_up(2, 50, 51, 1)), set()
+    # ---- two holders
+    yield "two holders", story(one, taken(2, 50, 51, **other)), {TWO_HOLDERS}
+    yield "two, but the first was giving up", story(one, given_up(3, 49, 52, 1), taken(2, 50, 51, **other)), set()
+    yield "two, but nobody knows of the first", story(taken(1, 0, 1, reply="lost"), taken(2, 50, 51, **other)), set()
+    yield "two, but the first never heard", story(taken(1, 0, None), taken(2, 50, 51, **other)), set()
+    yield "two, but the first had run out", story(one, taken(2, 104, 105, **other)), set()
+    yield "two, though the first was extended", story(
+        one, extended(3, 50, 51, 200, 1), taken(2, 140, 141, **other)), {TWO_HOLDERS}
+    yield "two, but nobody knows of the extend", story(
+        one, extended(3, 50, 51, 200, 1, "lost"), taken(2, 140, 141, **other)), set()
+    yield "two, but the server had lost all", story(one, loss(20, 30), taken(2, 50, 51, **other)), set()
+    yield "two, but the clock was put on", story(
+        one, clock(-10, 0), clock(20, 80), taken(2, 50, 51, **other)), set()
+    # ---- releases that took effect
+    yield "a foreign release", story(one, given_up(2, 50, 51, 0, **other)), {TOOK_EFFECT}
+    yield "a foreign release that was refused", story(one, given_up(2, 50, 51, 0, 0, **other)), set()
+    yield "a foreign release that nobody knows of", story(one, given_up(2, 50, 51, 0, "lost", **other)), set()
+    yield "a late release", story(late, taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
+    yield "a late release that was refused", story(late, taken(2, 60, 61, **second), given_up(3, 70, 71, 1, 0)), set()
+    yield "a late release that took another's", story(
+        late, taken(2, 60, 61, **other), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
+    yield "a late release, but perhaps before", story(late, taken(2, 60, 65, **second), given_up(3, 59, 71, 1)), set()
+    yield "a late release after its connection, on that of the lease", story(
+        late, closed(55), taken(2, 60, 61, **second), given_up(3, 70, 71, 1, **second)), set()
+    yield "a late release after a loss of all", story(
+        late, loss(52, 58), taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), set()
+    yield "a late release beyond the window", story(
+        late, taken(2, 30000, 30001, **second), given_up(3, 30010, 30011, 1)), set()
+    # ---- answers
+    yield "0 for a sure holder", story(one, given_up(2, 50, 51, 1, 0)), {UNTRUE}
+    yield "0 for a holder who owes", story(
+        taken(3, -100, -99, 20, reply="lost"), one, given_up(2, 50, 51, 1, 0)), set()
+    yield "0 for one who may have run out", story(one, given_up(2, 95, 101, 1, 0)), set()
+    yield "no memory for a release", story(one, given_up(2, 50, 51, 1, "-OOM command not allowed")), {UNTRUE}
+    yield "no memory for an acquire", story(taken(1, 0, 1, reply="-OOM command not allowed")), set()
+    yield "an answer of another type", story(taken(1, 0, 1, reply=1)), {UNTRUE}
+    yield "0 for the holder's extend", story(one, extended(2, 50, 51, 100, 1, 0)), {UNTRUE}
+    yield "the value of nobody", story(one, op(2, 50, 51, "get", "$somebody", 1)), {UNTRUE}
+    yield "its own value", story(one, op(2, 50, 51, "get", "$p.1", 1)), set()
+    # ---- replies
+    yield "another's nonce", taken(1, 0, 1, nonce="$p.7"), {REPLIES}
+    yield "its nonce", taken(1, 0, 1, nonce="$p.1"), set()
+    yield "no reply", story(taken(1, 0, 4000, reply="lost"), closed(4000, why="silence")), {REPLIES}
+    yield "no reply from a server that stood", story(
+        taken(1, 0, 4000, reply="lost"), closed(4000, why="silence"), fault("server-stop", 0, 4000)), set()
+    yield "a reply too many", [["u", "p:1", at(1), "1"]], {REPLIES}
+    refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
+    yield "a word of farewell before anything was asked", story(refused, closed(2)), set()
+    yield "the same later on", story(one, refused, closed(2)), {REPLIES}
+    # ---- what the server has
+    yield "a lease that vanished", story(one, look(50, 51, -2)), {VANISHED}
+    yield "a lease that was lost", story(one, loss(40, 45), look(50, 51, -2)), set()
+    yield "a lease that is not sure any more", story(one, look(99, 105, -2)), set()
+    yield "a TTL that was changed", story(one, look(50, 51, 5000)), {TTL_CHANGED}
+    yield "a TTL that was cut", story(one, look(20, 21, 10)), {TTL_CHANGED}
+    yield "a TTL as it is due", story(one, look(50, 51, 50)), set()
+    yield "a TTL that its holder changed", story(one, extended(2, 40, 41, 5000, 1), look(50, 51, 4990)), set()
+    yield "no TTL", story(one, look(50, 51, -1)), {TTL_CHANGED}
+    yield "a loser's extend", story(one, extended(2, 50, 51, 50, 0, **other)), {TTL_CHANGED}
+    yield "a loser's extend that was refused", story(one, extended(2, 50, 51, 50, 0, 0, **other)), set()
+    yield "a lock that stays", story(one, look(110, 111, 20)), {NOT_FREE}
+    yield "a lock that is there after its release", story(one, given_up(2, 50, 51, 1), look(60, 61, 40)), {NOT_FREE}
+    yield "a lock that stays, and refuses", story(one, taken(2, 110, 111, reply=None, **other)), {NOT_FREE}
+    yield "a lock of somebody who was not told", story(
+        one, taken(2, 105, 106, reply="lost", **other), look(110, 111, 94)), set()
+    yield "a lock whose release was lost", story(one, given_up(2, 50, 51, 1, "lost"), look(60, 61, 40)), set()
+    yield "renewal after expiry", story(taken(1, 0, 1, 50), look(30, 31, 20), look(70, 71, 100)), {NOT_FREE}
+    # ---- fencing
+    again = taken(3, 60, 61, **other)
+    fenced = story(one, token(4, 10, 11, 1, 5), given_up(2, 50, 51, 1), again)
+    yield "a token that stands still", story(fenced, token(5, 70, 71, 3, 5, **other)), {NOT_GROWN}
+    yield "a token that grows", story(fenced, token(5, 70, 71, 3, 6, **other)), set()
+    yield "two tokens of one lease", story(one, token(4, 10, 11, 1, 5), token(5, 20, 21, 1, 6)), {NOT_GROWN}
+    yield "somebody else's token", story(one, token(4, 10, 11, 0, 5, **other)), {UNTRUE}
+
+
+def found(lines):
+    """The kinds of faults that the checker finds in it."""
+    history = History()
+    history.take("p", [json.dumps(line).encode() + b"\n" for line in lines])
+    history.complete()
+    return {what for what, _, _ in judge(history).found}
