@@ -60,7 +60,7 @@ fn array(input: &[u8], authenticated: bool) -> Read {
         let (length, size) = match header(rest, "invalid bulk length", "too big bulk count string") {
             Ok(found) => found,
             // A line that is no `$` line is complained of as such, whatever stands in it.
-            Err(Read::Unclear(_)) if rest[0] != b'$' => return Read::Refused(Some("expected '$'")),
+            Err(Read::Unclear(_)) if rest[0] != b'$' => return Read::Unclear("expected '$'"),
             Err(read) => return read,
         };
         if rest[0] != b'$' {

@@ -171,11 +171,8 @@ fn same_as_naive(authenticated: bool, bytes: &[u8], found: &Found) {
                 return;
             }
             (Read::Unclear(text), None) => {
-                assert_eq!(
-                    found.error.map(|error| error.to_string()).as_deref(),
-                    Some(text),
-                    "at byte {at}"
-                );
+                let ours = found.error.map(|error| error.to_string()).unwrap_or_default();
+                assert!(ours.starts_with(text), "at byte {at} {ours:?} instead of {text:?}");
                 return;
             }
             (read, frame) => panic!(
