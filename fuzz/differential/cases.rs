@@ -165,6 +165,8 @@ impl Batch {
         let end = format!("end{number}");
         if !password {
             bytes.extend(array(&words("RESET")));
+        } else if logged_out {
+            bytes.extend(array(&words(&format!("AUTH {PASSWORD}"))));
         }
         bytes.extend(array(&words(&format!("ECHO {end}"))));
         let waits = cases.iter().any(|case| case.waits);

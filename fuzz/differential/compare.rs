@@ -17,7 +17,15 @@ const ID: &[u8] = b"$2\r\nid\r\n:";
 const LINE_MAX: usize = 64 * 1024 - 2;
 
 /// Why a batch is not said at all: what lockward and this server are known to read differently is in it.
-pub fn set_aside(batch: &Batch, valkey: bool) -> Option<&'static str> {
+pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static str> {
+    if shared
+        && batch
+            .cases
+            .iter()
+            .any(|case| matches!(case.name.as_str(), "wait" | "waitaof"))
+    {
+        return Some("WAIT, before which lockward writes a key of its own on a shared connection");
+    }
     let mut rest = &batch.bytes[..];
     loop {
         let line = rest
@@ -131,28 +139,32 @@ fn is_browser(batch: &Batch) -> bool {
 }
 
 fn same(batch: &Batch, direct: &[u8], proxied: &[u8]) -> bool {
-    if direct == proxied {
-        return true;
-    }
+    direct == proxied || parts(batch, direct, proxied).iter().all(|(one, other)| one == other)
+}
+
+/// What is compared of one case on one side, line by line.
+type Seen = Vec<Vec<u8>>;
+
+/// Both answers cut at the markers that both have, as they are compared.
+fn parts(batch: &Batch, direct: &[u8], proxied: &[u8]) -> Vec<(Seen, Seen)> {
     // In a transaction all answers come with the last one.
     let queued = batch
         .cases
         .iter()
         .any(|case| case.kind == Kind::Sequence || case.name == "multi");
     let loosest = batch.cases.iter().map(|case| case.look).max().unwrap_or(Look::Exact);
-    let (mut rests, mut looks) = ([direct, proxied], Vec::new());
+    let (mut rests, mut look, mut parts) = ([direct, proxied], Look::Exact, Vec::new());
     for (case, marker) in batch.cases.iter().zip(&batch.markers) {
-        looks.push(if queued { loosest } else { case.look });
-        let places = rests.map(|rest| memchr_of(rest, marker));
-        let [Some(one), Some(other)] = places else { continue };
-        let look = looks.drain(..).max().unwrap_or(Look::Exact);
-        if seen(look, &rests[0][..one]) != seen(look, &rests[1][..other]) {
-            return false;
+        look = look.max(if queued { loosest } else { case.look });
+        if let [Some(one), Some(other)] = rests.map(|rest| memchr_of(rest, marker)) {
+            parts.push((seen(look, &rests[0][..one]), seen(look, &rests[1][..other])));
+            rests = [&rests[0][one + marker.len()..], &rests[1][other + marker.len()..]];
+            look = Look::Exact;
         }
-        rests = [&rests[0][one + marker.len()..], &rests[1][other + marker.len()..]];
     }
-    let look = looks.drain(..).max().unwrap_or(Look::Exact);
-    seen(look, rests[0]) == seen(look, rests[1])
+    look = if queued { loosest } else { look };
+    parts.push((seen(look, rests[0]), seen(look, rests[1])));
+    parts
 }
 
 fn memchr_of(text: &[u8], marker: &[u8]) -> Option<usize> {
@@ -183,21 +195,23 @@ fn without_digits(line: &mut Vec<u8>) {
     }
 }
 
-/// The two answers around the place where they begin to differ.
-pub fn excerpt(direct: &[u8], proxied: &[u8]) -> String {
-    let at = direct
-        .iter()
-        .zip(proxied)
-        .position(|(one, other)| one != other)
-        .unwrap_or(direct.len().min(proxied.len()));
-    let around = |bytes: &[u8]| {
-        bytes[at.saturating_sub(80)..bytes.len().min(at + 200)]
-            .escape_ascii()
-            .to_string()
+/// The first answers that differ, as they are compared, from where they differ on.
+pub fn excerpt(batch: &Batch, direct: &Said, proxied: &Said) -> String {
+    let (direct, proxied) = (without_ids(direct), without_ids(proxied));
+    let parts = parts(batch, &direct.bytes, &proxied.bytes);
+    let differing = parts.iter().enumerate().find(|(_, (one, other))| one != other);
+    let Some((index, (one, other))) = differing else {
+        return "in no answer".to_owned();
+    };
+    let at = one.iter().zip(other).position(|(one, other)| one != other);
+    let at = at.unwrap_or(one.len().min(other.len())).saturating_sub(1);
+    let around = |lines: &Seen| {
+        let lines: Vec<&[u8]> = lines.iter().skip(at).take(6).map(Vec::as_slice).collect();
+        lines.join(&b'\n').escape_ascii().to_string()
     };
     format!(
-        "at byte {at}\n    directly          {}\n    through lockward  {}",
-        around(direct),
-        around(proxied)
+        "answer {index}\n    directly          {}\n    through lockward  {}",
+        around(one),
+        around(other)
     )
 }

@@ -3,7 +3,7 @@
 
 use crate::cases::{Case, Kind, array, is_waiting, words};
 use crate::framing::{self, Dice};
-use crate::samples::{Look, SAMPLES};
+use crate::samples::{self, Look, SAMPLES};
 
 /// Numbers as nobody should write them, and some that one may.
 const NUMBERS: &[&str] = &[
@@ -76,21 +76,26 @@ pub fn case(dice: &mut Dice) -> Case {
     }
 }
 
-/// Not the overlong line that begins with no `$`: the server complains of the one or the other by how it is cut.
+/// Not the lines of just 64 KB: the server takes them or not by how they are cut.
 fn chosen(dice: &mut Dice) -> Vec<u8> {
     let all = framing::chosen();
     let large = dice.below(LARGE_ONE_IN) == 0;
     let fitting: Vec<&Vec<u8>> = all
         .iter()
-        .filter(|bytes| (bytes.len() > 4096) == large && !bytes.starts_with(b"*1\r\nX1"))
+        .filter(|bytes| (bytes.len() > 4096) == large && bytes.len() < 60_000)
         .collect();
     fitting[dice.below(fitting.len())].clone()
 }
 
 /// A sound request with bytes changed, put in, left out or doubled. None that sets an expiry: it could become a soon one.
 fn damaged(dice: &mut Dice) -> Vec<u8> {
-    let fitting =
-        |line: &&&str| !line.contains("EX") && !line.contains("P") && !is_waiting(line) && !line.starts_with("WAIT");
+    let fitting = |line: &&&str| {
+        !line.contains("EX")
+            && !line.contains("P")
+            && !is_waiting(line)
+            && !line.starts_with("WAIT")
+            && samples::look(line) == Look::Exact
+    };
     let lines: Vec<&&str> = SAMPLES.iter().filter(fitting).collect();
     let mut bytes = array(&words(lines[dice.below(lines.len())]));
     for _ in 0..=dice.below(3) {
@@ -207,7 +212,7 @@ fn odd(dice: &mut Dice) -> Vec<u8> {
         b"*1\r\n$16385\r\n",
     ];
     if dice.below(LARGE_ONE_IN) == 0 {
-        let length = (84 + dice.below(3)) * 1024;
+        let length = (300 + dice.below(3)) * 1024;
         let begin: &[u8] = [&b"*"[..], b"*1\r\n$", b"ECHO "][dice.below(3)];
         return [begin, &vec![b'1'; length]].concat();
     }

@@ -15,7 +15,7 @@ use crate::talk::{self, Pair, Said};
 /// More faults are not written down: they are mostly one.
 const FAULTS_MAX: usize = 5;
 /// So many bytes of a batch are shown.
-const SHOWN_MAX: usize = 1000;
+const SHOWN_MAX: usize = 1500;
 /// What lockward asks a server for itself, what it answers itself, and what we ask: their counts say nothing.
 const OWN_CALLS: &[&str] = &[
     "auth", "client", "command", "config", "debug", "echo", "eval", "evalsha", "function", "hello", "info", "ping",
@@ -30,8 +30,6 @@ pub struct Tally {
     /// Connections that did not outlive their batch.
     pub ended: u64,
     pub known: u64,
-    /// `WAIT` and `WAITAOF` on shared connections.
-    pub waits: u64,
     pub kinds: BTreeMap<Kind, u64>,
     pub aside: BTreeMap<&'static str, u64>,
     pub faults: Vec<String>,
@@ -64,19 +62,12 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
     while tally.cases < cases && tally.faults.len() < FAULTS_MAX {
         let batch = Batch::new(number, &commands, setting.password);
         number += 1;
-        if let Some(why) = compare::set_aside(&batch, setting.server.valkey) {
+        if let Some(why) = compare::set_aside(&batch, setting.server.valkey, setting.mode == "shared") {
             *tally.aside.entry(why).or_default() += 1;
             continue;
         }
         let said = pair.say(&batch, &mut controls[0], &mut Dice::new(number));
         tally.add(&batch, &said);
-        if setting.mode == "shared" {
-            let waits = batch
-                .cases
-                .iter()
-                .filter(|case| matches!(case.name.as_str(), "wait" | "waitaof"));
-            tally.waits += waits.count() as u64;
-        }
         let again = format!("--seed {} --cases 1 --only {:?}", number - 1, setting.name);
         match compare::judge(&batch, &said, setting.server.valkey) {
             Verdict::Same => {}
@@ -102,7 +93,7 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         }
     }
     if tally.faults.is_empty() {
-        tally.faults.extend(counted(&mut controls, &before, tally.waits));
+        tally.faults.extend(counted(&mut controls, &before));
     }
     tally
 }
@@ -120,7 +111,7 @@ impl Tally {
 }
 
 fn differs(batch: &Batch, [direct, proxied]: &[Said; 2], again: &str) -> String {
-    let excerpt = compare::excerpt(&direct.bytes, &proxied.bytes);
+    let excerpt = compare::excerpt(batch, direct, proxied);
     format!(
         "  {again}: directly {:?}, through lockward {:?}, {excerpt}\n    said {}",
         direct.left,
@@ -129,9 +120,8 @@ fn differs(batch: &Batch, [direct, proxied]: &[Said; 2], again: &str) -> String 
     )
 }
 
-/// Every command was executed, refused and had failed as often on both servers since `before`, but for the `SET` with which
-/// lockward begins a `WAIT` where connections are shared: at most `writes` of them.
-fn counted(controls: &mut [Control; 2], before: &[Counts; 2], writes: u64) -> Option<String> {
+/// Every command was executed, refused and had failed as often on both servers since `before`.
+fn counted(controls: &mut [Control; 2], before: &[Counts; 2]) -> Option<String> {
     let mut since = [0, 1].map(|at| controls[at].counts());
     for (counts, before) in since.iter_mut().zip(before) {
         counts.retain(|name, _| !OWN_CALLS.contains(&name.split('|').next().unwrap_or_default()));
@@ -140,10 +130,6 @@ fn counted(controls: &mut [Control; 2], before: &[Counts; 2], writes: u64) -> Op
             figures.iter_mut().zip(old).for_each(|(figure, old)| *figure -= old);
         }
         counts.retain(|_, figures| *figures != [0; 3]);
-    }
-    let direct = since[0].get("set").map_or(0, |figures| figures[0]);
-    if let Some([calls, ..]) = since[1].get_mut("set") {
-        *calls -= calls.saturating_sub(direct).min(writes);
     }
     let [one, other] = &since;
     let only = |these: &Counts, those: &Counts| -> Vec<String> {

@@ -32,7 +32,7 @@ impl Proxy {
         };
         let text = format!(
             "[listen]\naddress = \"127.0.0.1:{port}\"\n[admin]\naddress = \"127.0.0.1:{admin}\"\n[log]\nlevel = \"error\"\n\
-             [upstream]\nurl = \"redis://{access}127.0.0.1:{}\"\nmode = \"{mode}\"\n{rules}",
+             [upstream]\nurl = \"redis://{access}127.0.0.1:{}\"\nmode = \"{mode}\"\nconnect_timeout = \"60s\"\n{rules}",
             server.port()
         );
         let config = std::env::temp_dir().join(format!("lockward-differential-{}-{port}.toml", std::process::id()));

@@ -15,6 +15,9 @@ const SILENCE: Duration = Duration::from_millis(2);
 /// The same where a command in the batch waits by itself, for far shorter.
 const SILENCE_WHEN_WAITING: Duration = Duration::from_millis(500);
 
+/// So long is waited for as many bytes as the other side said; there may be fewer, where answers differ by nature.
+const SHORTER: Duration = Duration::from_secs(3);
+
 /// How a side was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
@@ -58,7 +61,7 @@ impl Pair {
         // No more than some hundred packets.
         send_split(&mut proxied, &batch.bytes, most.max(batch.bytes.len() / 300), dice);
         let mut one = hear_direct(&mut direct, batch, control);
-        let mut other = hear_proxied(&mut proxied, batch, one.left);
+        let mut other = hear_proxied(&mut proxied, batch, one.left, one.bytes.len());
         if one.left == Left::Waiting {
             for (stream, said) in [(&mut direct, &mut one), (&mut proxied, &mut other)] {
                 let _ = stream.shutdown(Shutdown::Write);
@@ -132,13 +135,18 @@ fn hear_direct(stream: &mut TcpStream, batch: &Batch, control: &mut Control) -> 
     Said { bytes, left }
 }
 
-/// The side with lockward has no such connection beside it: it must come to where the direct side is.
-fn hear_proxied(stream: &mut TcpStream, batch: &Batch, expected: Left) -> Said {
+/// The side with lockward has no such connection beside it: it must come to where the direct side is, which said `length`
+/// bytes.
+fn hear_proxied(stream: &mut TcpStream, batch: &Batch, expected: Left, length: usize) -> Said {
     let mut bytes = Vec::new();
     let left = match expected {
         Left::Open => hear(stream, &mut bytes, LIMIT, |bytes| bytes.ends_with(&batch.end)),
         Left::Closed => hear(stream, &mut bytes, LIMIT, |_| false),
-        Left::Waiting | Left::Silent => Left::Waiting,
+        // Before the client closes its half it must have heard what is due: lockward ends a waiting command at once then.
+        Left::Waiting | Left::Silent => match hear(stream, &mut bytes, SHORTER, |bytes| bytes.len() >= length) {
+            Left::Closed => Left::Closed,
+            _ => Left::Waiting,
+        },
     };
     Said { bytes, left }
 }
