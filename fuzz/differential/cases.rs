@@ -6,6 +6,7 @@ use crate::commands::Commands;
 use crate::faults;
 use crate::framing::Dice;
 use crate::samples::{self, Look};
+use crate::sequences;
 
 /// What kind of case it is, for the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +133,7 @@ impl Batch {
             bytes.extend(array(&words(&format!("AUTH {PASSWORD}"))));
         }
         if !logged_out {
-            samples::PRELUDE
+            sequences::PRELUDE
                 .iter()
                 .for_each(|line| bytes.extend(array(&words(line))));
         }
@@ -199,7 +200,7 @@ fn sound(dice: &mut Dice, commands: &Commands) -> Case {
 }
 
 fn sequence(dice: &mut Dice) -> Case {
-    let lines = samples::SEQUENCES[dice.below(samples::SEQUENCES.len())];
+    let lines = sequences::SEQUENCES[dice.below(sequences::SEQUENCES.len())];
     let bytes = lines.iter().flat_map(|line| array(&words(line))).collect();
     let look = lines
         .iter()

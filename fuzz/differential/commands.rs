@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::samples::{LEFT_OUT, NEVER, SAMPLES, SEQUENCES};
+use crate::left_out::{LEFT_OUT, NEVER};
+use crate::samples::SAMPLES;
+use crate::sequences::SEQUENCES;
 use crate::side::Control;
 
 /// The rows of lockward's table as they stand in its source: building lockward for them would take minutes. A file that is

@@ -16,6 +16,7 @@ mod faults;
 #[path = "../../tests/scanner_server/cases.rs"]
 #[allow(dead_code)]
 mod framing;
+mod left_out;
 #[path = "../oracles/naive_request.rs"]
 mod naive_request;
 mod options;
@@ -23,6 +24,7 @@ mod options;
 mod real_server;
 mod run;
 mod samples;
+mod sequences;
 mod side;
 mod talk;
 
