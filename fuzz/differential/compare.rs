@@ -43,6 +43,9 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
                 return Some("quotes that Valkey joins");
             }
             Read::Refused(Some(_)) => return None,
+            Read::Nothing(len) if valkey && shared && !inline && !rest[..len].ends_with(b"\r\n") => {
+                return Some("an empty array whose line ends otherwise");
+            }
             Read::Nothing(len) => len,
             Read::Request(len, arguments) => {
                 if arguments[0].contains(&0) {
