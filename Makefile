@@ -3,6 +3,8 @@
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release/lockward
 JOBS ?= 4
 SEEDS ?= 1000
+SECONDS ?= 60
+CASES ?= 20000
 MINUTES ?= 30
 MODE ?= dedicated
 # Which Redis and Valkey the tests use; scripts/get-server finds or fetches one when a target needs it.
@@ -10,7 +12,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak chaos baseline screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak chaos baseline screenshots demo bench script-cost instructions sim model fuzz differential clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,6 +137,13 @@ script-cost: ## what lock operations cost the server, beside plain commands
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
 	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture
+
+fuzz: ## every fuzz target for SECONDS=60, from the kept seeds; needs cargo-fuzz and a nightly compiler (docs/fuzzing.md)
+	fuzz/run.py --seconds $(SECONDS)
+
+differential: build ## the same bytes to a server and through lockward, right, wrong and broken ones: make differential CASES=1000000
+	cargo build --release --locked --manifest-path fuzz/differential/Cargo.toml --target-dir fuzz/differential/target
+	fuzz/differential/target/release/differential --cases $(CASES) --proxy $(RELEASE) --server $(REDIS) --server $(VALKEY)
 
 clean: ## remove what was built and fetched
 	cargo clean

@@ -1,0 +1,85 @@
+//! Lines that belong together: what every batch begins with, and what changes a connection. Makes no cases of them.
+
+/// What every batch begins with: a key of each type, nothing with an expiry that comes soon.
+pub const PRELUDE: &[&str] = &[
+    "FLUSHALL",
+    "SET s hello",
+    "SET n 10",
+    "SET lo 1 EX 100000",
+    "RPUSH l a b c a",
+    "HSET h f 1 g x",
+    "SADD t 1 2 3",
+    "SADD u 2 3 4",
+    "ZADD z 1 a 2.5 b 3 c",
+    "XADD x 1-1 f v",
+    "XGROUP CREATE x grp 0",
+    "GEOADD g 13.3 38.1 p 15.1 37.5 q",
+    "PFADD p a b c",
+];
+
+/// Sequences that change what the connection is.
+pub const SEQUENCES: &[&[&str]] = &[
+    &["MULTI", "SET s 1", "INCR s", "LPUSH s x", "GET s", "EXEC"],
+    &["MULTI", "NOSUCH", "GET s", "EXEC"],
+    &["MULTI", "GET", "EXEC"],
+    &["MULTI", "SET s 5", "DISCARD", "GET s"],
+    &["WATCH s", "SET s 2", "MULTI", "GET s", "EXEC"],
+    &[
+        "WATCH s", "MULTI", "WATCH s", "MULTI", "SELECT 1", "SET n 1", "SELECT 0", "EXEC",
+    ],
+    &["MULTI", "HSET hm a 1", "HGETALL hm", "EVAL return(2) 0", "EXEC"],
+    &["MULTI", "BLPOP none 0", "PING", "EXEC"],
+    &[
+        "CLIENT REPLY OFF",
+        "SET s off",
+        "INCR n",
+        "NOSUCH",
+        "CLIENT REPLY ON",
+        "GET s",
+    ],
+    &["CLIENT REPLY SKIP", "INCR n", "GET n"],
+    &["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "INCR n", "GET n"],
+    &["MULTI", "CLIENT REPLY SKIP", "INCR n", "EXEC", "GET n"],
+    &[
+        "SUBSCRIBE a b a",
+        "PING",
+        "GET s",
+        "UNSUBSCRIBE a",
+        "UNSUBSCRIBE b",
+        "PING",
+    ],
+    &[
+        "PSUBSCRIBE p*",
+        "SUBSCRIBE a",
+        "PUNSUBSCRIBE p*",
+        "UNSUBSCRIBE a",
+        "UNSUBSCRIBE",
+    ],
+    &["SSUBSCRIBE a", "SUNSUBSCRIBE a", "SUNSUBSCRIBE"],
+    &["SUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE"],
+    &[
+        "HELLO 3",
+        "HGETALL h",
+        "SMEMBERS none",
+        "ZSCORE z a",
+        "GET none",
+        "ZRANGE z 0 -1 WITHSCORES",
+        "HELLO 2",
+        "HGETALL h",
+    ],
+    &[
+        "HELLO 3",
+        "SUBSCRIBE a",
+        "GET s",
+        "PUBLISH b x",
+        "UNSUBSCRIBE a",
+        "HELLO 2",
+    ],
+    &["SELECT 1", "SET one 1", "DBSIZE", "SELECT 0", "MOVE s 1"],
+    &["CLIENT SETNAME me", "CLIENT GETNAME", "RESET", "CLIENT GETNAME"],
+    &[
+        "SCRIPT LOAD return(7)",
+        "EVALSHA d6c4d1f1d5ad7ae9d2b4e3bb2a35d9d49d9d0b52 0",
+        "SCRIPT FLUSH",
+    ],
+];
