@@ -10,7 +10,7 @@ REDIS = $$(scripts/get-server redis)
 VALKEY = $$(scripts/get-server valkey)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak screenshots demo bench script-cost instructions sim clean
+.PHONY: help run build test check wire clients transparency sharing limits contention shield million leaks prometheus packages deb kubernetes-rules page reload upgrade listeners storms conditions sentinel soak screenshots demo bench script-cost instructions sim model clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ script-cost: ## what lock operations cost the server, beside plain commands
 
 sim: ## the simulator with more seeds: make sim SEEDS=5000
 	SIM_SEEDS=$(SEEDS) cargo test --locked --release --test sim -- --nocapture
+
+model: ## the lock protocol explored exhaustively, and its mutants (QUICK=1: small bounds)
+	cargo run --release --locked --manifest-path model/Cargo.toml -- $(if $(QUICK),--quick)
 
 clean: ## remove what was built and fetched
 	cargo clean

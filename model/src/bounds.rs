@@ -69,7 +69,7 @@ const NONE: Bounds = Bounds {
 pub const ALL: &[Bounds] = &[
     Bounds {
         name: "small",
-        about: "a pool of two connections through two proxies, and another owner; everything that faults can do",
+        about: "a pool of two connections and another owner, three leases; closed by clients",
         closes: true,
         leases: 3,
         quick: true,
@@ -77,7 +77,7 @@ pub const ALL: &[Bounds] = &[
     },
     Bounds {
         name: "pool-of-three",
-        about: "one owner with three connections; closed by clients",
+        about: "one owner with three connections, three leases; closed by clients",
         owners: [0, 0, 0],
         closes: true,
         leases: 3,
@@ -100,8 +100,130 @@ pub const ALL: &[Bounds] = &[
         about: "acquires without TTL, `default_ttl` set",
         endless: true,
         default_ttl: true,
+        leases: 3,
+        quick: true,
+        ..NONE
+    },
+    Bounds {
+        name: "endless-by-hand",
+        about: "acquires without TTL, and no `default_ttl`",
+        endless: true,
+        closes: true,
+        leases: 3,
+        quick: true,
+        ..NONE
+    },
+    Bounds {
+        name: "unmanaged-allowed",
+        about: "somebody writes past the proxy, and the rule allows",
+        closes: true,
+        strangers: 1,
         leases: 2,
         quick: true,
+        ..NONE
+    },
+    Bounds {
+        name: "unmanaged-refused",
+        about: "somebody writes past the proxy, and the rule refuses",
+        closes: true,
+        strangers: 1,
+        allow: false,
+        leases: 2,
+        quick: true,
+        ..NONE
+    },
+    Bounds {
+        name: "pool",
+        about: "a pool of two connections and another owner, four leases; closed by clients",
+        closes: true,
+        ..NONE
+    },
+    Bounds {
+        name: "one-owner",
+        about: "one owner with three connections, four leases; closed by clients",
+        owners: [0, 0, 0],
+        closes: true,
+        ..NONE
+    },
+    Bounds {
+        name: "pool-faults",
+        about: "the pool behind two proxies, four leases; every fault",
+        closes: true,
+        crashes: true,
+        cuts: true,
+        restarts: 1,
+        ..NONE
+    },
+    Bounds {
+        name: "pool-behind-one",
+        about: "the pool behind one proxy, the other owner behind the other; every fault",
+        proxies: [0, 0, 1],
+        closes: true,
+        crashes: true,
+        cuts: true,
+        restarts: 1,
+        ..NONE
+    },
+    Bounds {
+        name: "one-owner-faults",
+        about: "one owner behind two proxies; every fault",
+        owners: [0, 0, 0],
+        closes: true,
+        crashes: true,
+        cuts: true,
+        restarts: 1,
+        ..NONE
+    },
+    Bounds {
+        name: "in-doubt",
+        about: "who never heard of his lease sends its release all the same; four leases",
+        closes: true,
+        cuts: true,
+        in_doubt: true,
+        ..NONE
+    },
+    Bounds {
+        name: "takeover",
+        about: "a lock is taken over by GETSET, four leases",
+        closes: true,
+        takeovers: 1,
+        ..NONE
+    },
+    Bounds {
+        name: "strangers-allow",
+        about: "somebody writes past the proxy, the rule allows; four leases",
+        closes: true,
+        strangers: 1,
+        ..NONE
+    },
+    Bounds {
+        name: "strangers-refuse",
+        about: "somebody writes past the proxy, the rule refuses; four leases",
+        closes: true,
+        strangers: 1,
+        allow: false,
+        ..NONE
+    },
+    Bounds {
+        name: "losers-del",
+        about: "a loser sends a DEL, four leases",
+        closes: true,
+        strays: true,
+        ..NONE
+    },
+    Bounds {
+        name: "without-ttl",
+        about: "acquires without TTL and with, no `default_ttl`; four leases",
+        closes: true,
+        endless: true,
+        ..NONE
+    },
+    Bounds {
+        name: "pipelined",
+        about: "two requests under way on each of three connections; three leases",
+        closes: true,
+        pipeline: 2,
+        leases: 3,
         ..NONE
     },
 ];

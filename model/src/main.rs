@@ -9,6 +9,7 @@ mod mutant;
 mod ops;
 mod promise;
 mod reached;
+mod reduce;
 mod server;
 mod show;
 mod state;
@@ -70,6 +71,7 @@ fn as_worded() -> ExitCode {
             bounds: *bounds,
             mutant: None,
             as_worded: true,
+            reduced: false,
         };
         shortest(world).map(|found| (world, found))
     });
@@ -105,6 +107,7 @@ fn run(configurations: Vec<&Bounds>, mutants: bool, whole: bool) -> ExitCode {
             bounds: *bounds,
             mutant: None,
             as_worded: false,
+            reduced: true,
         };
         let seen = explore(world);
         println!(
@@ -119,10 +122,14 @@ fn run(configurations: Vec<&Bounds>, mutants: bool, whole: bool) -> ExitCode {
         all += 1;
         if let Some(found) = &seen.found {
             failed += 1;
-            let found = shortest(world)
-                .as_ref()
-                .map_or_else(|| show::trace(world, found), |found| show::trace(world, found));
-            println!("  FAILED\n{found}");
+            println!("  FAILED\n{}", show::trace(world, found));
+            let readable = World {
+                reduced: false,
+                ..world
+            };
+            if let Some(found) = shortest(readable) {
+                println!("  the shortest way:\n{}", show::trace(readable, &found));
+            }
         }
     }
     println!(
@@ -156,6 +163,7 @@ fn caught(row: &mutant::Row, showing: bool) -> bool {
         bounds: *bounds,
         mutant: Some(row.mutant),
         as_worded: false,
+        reduced: false,
     };
     // What is caught by a panic only is not caught.
     let found = std::panic::catch_unwind(|| shortest(world));

@@ -43,6 +43,7 @@ fn words(world: &World, before: &State, after: &State, action: Action) -> String
     let who = |link: u8| who(world, link);
     match action {
         Action::Send(link, meaning) => format!("{} sends {}", who(link), request(meaning)),
+        Action::Ask(link, meaning) => format!("the server executes {}'s {}", who(link), request(meaning)),
         Action::Serve(link) | Action::Retry(link) => {
             let queue = |state: &State| state.links[usize::from(link)].queue;
             let asked = queue(before).into_iter().flatten().find(|request| !request.served);

@@ -15,7 +15,7 @@ pub type LinkId = u8;
 pub type LeaseId = u8;
 
 /// Everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct State {
     pub record: Record,
     pub links: [Link; CONNECTIONS],
@@ -36,7 +36,7 @@ pub struct State {
 }
 
 /// The lock key and its record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
     pub lock: Lock,
     /// Whose the lease is.
@@ -53,7 +53,7 @@ pub struct Record {
     pub aged: u8,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lock {
     Absent,
     /// It has no TTL.
@@ -61,7 +61,7 @@ pub enum Lock {
     Timed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Holder {
     /// There is no lease.
     None,
@@ -70,7 +70,7 @@ pub enum Holder {
     Lease(LeaseId),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Due {
     /// With the lock (or there is no lease).
     InLine,
@@ -80,14 +80,14 @@ pub enum Due {
 }
 
 /// A connection of a client through a proxy, and what is on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
     pub standing: Standing,
     /// The oldest first; the server has served a beginning of them.
     pub queue: [Option<Request>; PIPELINE],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
     /// Nothing was ever sent.
     Fresh,
@@ -98,7 +98,7 @@ pub enum Standing {
     Lost,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Request {
     pub meaning: Meaning,
     /// For a grant: which lease it was; `LEASES` else.
@@ -112,7 +112,7 @@ pub struct Request {
     pub place: u8,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Meaning {
     Acquire,
     /// An acquire that asks for no TTL.
@@ -124,7 +124,7 @@ pub enum Meaning {
 }
 
 /// What is true of a lease and of the task that took it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Task {
     /// Through which connection it was acquired.
     pub link: LinkId,
@@ -133,7 +133,7 @@ pub struct Task {
 }
 
 /// What the task knows and has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Client {
     /// The answer to its acquire has not arrived.
     Unheard,
@@ -150,7 +150,7 @@ pub enum Client {
 }
 
 /// How the lease stands with the server, whatever the record says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
     /// There is no such lease yet.
     None,

@@ -14,6 +14,14 @@ pub fn take(world: &World, last: &State, action: Action) -> Option<State> {
     let mut next = *last;
     match action {
         Action::Send(link, meaning) => send(&mut next, link, meaning),
+        Action::Ask(link, meaning) => {
+            let standing = next.links[usize::from(link)].standing;
+            send(&mut next, link, meaning);
+            if matches!(standing, Standing::Closed | Standing::Lost) {
+                next.links[usize::from(link)].standing = standing;
+            }
+            serve(world, &mut next, link);
+        }
         Action::Serve(link) => serve(world, &mut next, link),
         Action::Hear(link) => hear(world, &mut next, link),
         Action::Retry(link) => retry(world, &mut next, link)?,
@@ -150,6 +158,8 @@ fn serve(world: &World, state: &mut State, link: LinkId) {
         reached(Reached::LateArrival);
         deafen(state, &answered);
         remove(state, link, place);
+    } else if world.at_once() && usize::from(answered.lease) >= LEASES {
+        hear(world, state, link);
     }
 }
 

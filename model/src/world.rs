@@ -6,6 +6,7 @@ use stateright::{Model, Property};
 use crate::bounds::Bounds;
 use crate::mutant::Mutant;
 use crate::promise::Promise;
+use crate::reduce::representative;
 use crate::server::Passes;
 use crate::state::{Client, Due, Fate, LEASES, LinkId, Lock, Meaning, Standing, State, Task};
 use crate::step;
@@ -17,12 +18,16 @@ pub struct World {
     pub mutant: Option<Mutant>,
     /// The second exception of promise 2 holds only as it is worded.
     pub as_worded: bool,
+    /// States that make no difference are one.
+    pub reduced: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A client sends a request.
     Send(LinkId, Meaning),
+    /// A client sends an acquire, and the server executes it.
+    Ask(LinkId, Meaning),
     /// The server executes the oldest request of this connection that has arrived.
     Serve(LinkId),
     /// The client reads an answer.
@@ -73,7 +78,12 @@ impl Model for World {
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
-        step::take(self, last, action).filter(|next| next != last)
+        let next = step::take(self, last, action).filter(|next| next != last)?;
+        Some(if self.reduced {
+            representative(&self.bounds, next)
+        } else {
+            next
+        })
     }
 
     fn properties(&self) -> Vec<Property<World>> {
@@ -122,13 +132,18 @@ impl Model for World {
 }
 
 impl World {
+    /// Whether less is kept of what is on its way. An acquire on its way is nobody's yet, so it may as well be sent when it
+    /// arrives; and an answer that tells of no lease changes nothing for its client, so it may as well be read at once.
+    pub fn at_once(&self) -> bool {
+        self.reduced && self.bounds.pipeline == 1
+    }
+
     /// What the client of this connection can send.
     fn sends(&self, state: &State, link: LinkId, actions: &mut Vec<Action>) {
         let bounds = &self.bounds;
         let it = &state.links[usize::from(link)];
         if it.is_usable() && it.waiting() < usize::from(bounds.pipeline) {
-            let under_way = asking(state);
-            if state.granted + under_way < bounds.leases {
+            if !self.at_once() && state.granted + asking(state) < bounds.leases {
                 actions.push(Action::Send(link, Meaning::Acquire));
                 if bounds.endless {
                     actions.push(Action::Send(link, Meaning::AcquireEndless));
@@ -141,7 +156,13 @@ impl World {
                 actions.push(Action::Send(link, Meaning::Stray));
             }
         }
-        // Whose connection is closed by now may have sent it before.
+        // Whose connection is closed by now may have sent these before.
+        if self.at_once() && it.waiting() == 0 && state.granted < bounds.leases {
+            actions.push(Action::Ask(link, Meaning::Acquire));
+            if bounds.endless {
+                actions.push(Action::Ask(link, Meaning::AcquireEndless));
+            }
+        }
         if bounds.meddling {
             actions.extend([Action::Extend(link), Action::Overwrite(link)]);
         }
