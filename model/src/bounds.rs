@@ -136,6 +136,7 @@ pub const ALL: &[Bounds] = &[
         name: "pool",
         about: "a pool of two connections and another owner, four leases; closed by clients",
         closes: true,
+        quick: true,
         ..NONE
     },
     Bounds {
@@ -147,30 +148,27 @@ pub const ALL: &[Bounds] = &[
     },
     Bounds {
         name: "pool-faults",
-        about: "the pool behind two proxies, four leases; every fault",
+        about: "the pool behind two proxies, four leases; proxies crash, the server restarts",
         closes: true,
         crashes: true,
-        cuts: true,
         restarts: 1,
         ..NONE
     },
     Bounds {
         name: "pool-behind-one",
-        about: "the pool behind one proxy, the other owner behind the other; every fault",
+        about: "the pool behind one proxy, the other owner behind the other; proxies crash, the server restarts",
         proxies: [0, 0, 1],
         closes: true,
         crashes: true,
-        cuts: true,
         restarts: 1,
         ..NONE
     },
     Bounds {
         name: "one-owner-faults",
-        about: "one owner behind two proxies; every fault",
+        about: "one owner behind two proxies; proxies crash, the server restarts",
         owners: [0, 0, 0],
         closes: true,
         crashes: true,
-        cuts: true,
         restarts: 1,
         ..NONE
     },

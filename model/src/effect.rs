@@ -90,7 +90,13 @@ fn released(world: &World, state: &mut State, link: LinkId, meaning: Meaning, be
         _ => None,
     };
     if let Some(lease) = lease {
-        state.tasks[usize::from(lease)].client = Client::Released;
+        let task = &mut state.tasks[usize::from(lease)];
+        task.client = Client::Released;
+        let task = *task;
+        // As it is worded, the exception is one for this release, and for what it brings about.
+        if world.as_worded && is_late_and_closed(state, &task) {
+            state.excused |= 1 << owner;
+        }
     } else {
         state.spent[3] |= 1 << owner;
         state.excused |= 1 << owner;
@@ -121,7 +127,7 @@ fn took_away(world: &World, state: &mut State, link: LinkId, lease: Option<Lease
     if world.bounds.owner(robbed.link) != owner {
         breaks(state, Promise::ForeignReleaseRemovesNothing);
     } else if robs && state.excused & (1 << owner) == 0 {
-        if excepted(world, state, link, lease, robbed.link) {
+        if excepted(world, state, link, robbed.link) {
             reached(Reached::Excepted);
         } else {
             breaks(state, Promise::LateReleaseSparesTheSibling);
@@ -133,18 +139,21 @@ fn took_away(world: &World, state: &mut State, link: LinkId, lease: Option<Lease
 }
 
 /// The second exception of promise 2: the release comes through the very connection that took the current lease, and a
-/// late task's connection was closed by its client. As DESIGN.md words it, that task is the one that releases; debts of one
-/// owner being alike, it may be another of his.
-fn excepted(world: &World, state: &State, link: LinkId, lease: Option<LeaseId>, taken: LinkId) -> bool {
-    let late_and_closed =
-        |task: &Task| task.fate == Fate::Expired && state.links[usize::from(task.link)].standing == Standing::Closed;
+/// late task's connection was closed by its client. Debts of one owner being alike, it need not be the task that releases.
+fn excepted(world: &World, state: &State, link: LinkId, taken: LinkId) -> bool {
     let owner = world.bounds.owner(link);
     let of_his = |task: &&Task| task.fate != Fate::None && world.bounds.owner(task.link) == owner;
-    let closed = match lease.filter(|_| world.as_worded) {
-        Some(lease) => late_and_closed(&state.tasks[usize::from(lease)]),
-        None => state.tasks.iter().filter(of_his).any(late_and_closed),
-    };
-    closed && link == taken
+    link == taken
+        && !world.as_worded
+        && state
+            .tasks
+            .iter()
+            .filter(of_his)
+            .any(|task| is_late_and_closed(state, task))
+}
+
+fn is_late_and_closed(state: &State, task: &Task) -> bool {
+    task.fate == Fate::Expired && state.links[usize::from(task.link)].standing == Standing::Closed
 }
 
 /// An extend, or a write that needs no NX. `None`: it would be a lease too many.

@@ -137,10 +137,7 @@ pub fn accounting(bounds: &Bounds, state: &State, passes: Option<Passes>) -> (Ac
 /// What is to be remembered of it. `last`: whose lease it was before this step.
 pub fn record(model: &Accounting, last: Holder) -> Record {
     let mut record = Record::default();
-    let expiry = match model.lock {
-        None => None,
-        Some(key) => Some(key.expiry),
-    };
+    let expiry = model.lock.map(|key| key.expiry);
     record.lock = match expiry {
         None => Lock::Absent,
         Some(None) => Lock::Endless,

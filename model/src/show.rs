@@ -56,11 +56,7 @@ fn words(world: &World, before: &State, after: &State, action: Action) -> String
                 .or(queue(before)[0])
                 .map(|asked| request(asked.meaning))
                 .unwrap_or_default();
-            let answer = queue(after)
-                .into_iter()
-                .flatten()
-                .filter(|request| request.served)
-                .last();
+            let answer = queue(after).into_iter().flatten().rfind(|request| request.served);
             let answer = answer.map_or(
                 "nobody hears the answer",
                 |answer| if answer.says { "done" } else { "not done" },
