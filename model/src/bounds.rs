@@ -133,6 +133,15 @@ pub const ALL: &[Bounds] = &[
         ..NONE
     },
     Bounds {
+        name: "small-takeover",
+        about: "a lock is taken over by GETSET, three leases",
+        closes: true,
+        takeovers: 1,
+        leases: 3,
+        quick: true,
+        ..NONE
+    },
+    Bounds {
         name: "pool",
         about: "a pool of two connections and another owner, four leases; closed by clients",
         closes: true,

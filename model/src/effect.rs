@@ -93,8 +93,8 @@ fn released(world: &World, state: &mut State, link: LinkId, meaning: Meaning, be
         let task = &mut state.tasks[usize::from(lease)];
         task.client = Client::Released;
         let task = *task;
-        // As it is worded, the exception is one for this release, and for what it brings about.
-        if world.as_worded && is_late_and_closed(state, &task) {
+        // The narrower exception: for this release, and for what it brings about.
+        if world.own_only && is_late_and_closed(state, &task) {
             state.excused |= 1 << owner;
         }
     } else {
@@ -138,18 +138,18 @@ fn took_away(world: &World, state: &mut State, link: LinkId, lease: Option<Lease
     end(state, victim, if robs { Fate::Robbed } else { Fate::Removed });
 }
 
-/// The second exception of promise 2: the release comes through the very connection that took the current lease, and a
-/// late task's connection was closed by its client. Debts of one owner being alike, it need not be the task that releases.
+/// The second exception of promise 2: the release comes through the very connection that took the current lease, while the
+/// owner owes a release from a connection that its client closed. Debts of one owner being alike, it need not be this
+/// task's own; `World::own_only` shows what becomes of a promise that says so.
 fn excepted(world: &World, state: &State, link: LinkId, taken: LinkId) -> bool {
     let owner = world.bounds.owner(link);
-    let of_his = |task: &&Task| task.fate != Fate::None && world.bounds.owner(task.link) == owner;
-    link == taken
-        && !world.as_worded
-        && state
-            .tasks
-            .iter()
-            .filter(of_his)
-            .any(|task| is_late_and_closed(state, task))
+    let owed = state
+        .tasks
+        .iter()
+        .zip(state.record.debts)
+        .filter(|(_, debts)| *debts > 0);
+    let mut his = owed.filter(|(task, _)| world.bounds.owner(task.link) == owner);
+    link == taken && !world.own_only && his.any(|(task, _)| is_late_and_closed(state, task))
 }
 
 fn is_late_and_closed(state: &State, task: &Task) -> bool {

@@ -28,7 +28,8 @@ Explores the lock protocol of lockward and its mutants; docs/model.md tells more
 
   --quick       small bounds only: half a minute
   --show NAME   the shortest counterexample of this mutant, step by step
-  --as-worded   where the second exception of promise 2 is narrower than the accounting
+  --unreduced NAME  the same, with every state told apart
+  --own-only    why the second exception of promise 2 speaks of any debt of the owner, not of the task's own
   --only NAME   this configuration only
   --list        the names of configurations and mutants";
 
@@ -36,17 +37,17 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        [] => run(bounds::ALL.iter().collect(), true, true),
+        [] => run(bounds::ALL.iter().collect(), true, false),
         ["--quick"] => run(bounds::ALL.iter().filter(|bounds| bounds.quick).collect(), true, false),
-        ["--only", name] => match bounds::named(name) {
-            Some(bounds) => run(vec![bounds], false, false),
+        ["--only" | "--unreduced", name] => match bounds::named(name) {
+            Some(bounds) => run(vec![bounds], false, words[0] == "--unreduced"),
             None => wrong(&format!("there is no configuration '{name}'; --list names them")),
         },
         ["--show", name] => match mutant::ALL.iter().find(|row| row.name == name) {
             Some(row) => verdict(usize::from(!caught(row, true)), 1),
             None => wrong(&format!("there is no mutant '{name}'; --list names them")),
         },
-        ["--as-worded"] => as_worded(),
+        ["--own-only"] => own_only(),
         ["--list"] => {
             bounds::ALL
                 .iter()
@@ -64,13 +65,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// How the second exception of promise 2 is narrower than what the accounting does: the shortest way there.
-fn as_worded() -> ExitCode {
+/// What would break promise 2 if its second exception spoke only of the late task's own connection.
+fn own_only() -> ExitCode {
     let found = bounds::ALL.iter().filter(|bounds| bounds.quick).filter_map(|bounds| {
         let world = World {
             bounds: *bounds,
             mutant: None,
-            as_worded: true,
+            own_only: true,
             reduced: false,
         };
         shortest(world).map(|found| (world, found))
@@ -96,8 +97,8 @@ fn verdict(failed: usize, all: usize) -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// These configurations, and the mutants; `whole`: all that is to be reached must have been reached.
-fn run(configurations: Vec<&Bounds>, mutants: bool, whole: bool) -> ExitCode {
+/// These configurations, and the mutants: all that is to be reached must have been reached then.
+fn run(configurations: Vec<&Bounds>, mutants: bool, unreduced: bool) -> ExitCode {
     let (mut failed, mut all) = (0, 0);
     let (mut states, mut unique) = (0, 0);
     let begun = Instant::now();
@@ -106,8 +107,8 @@ fn run(configurations: Vec<&Bounds>, mutants: bool, whole: bool) -> ExitCode {
         let world = World {
             bounds: *bounds,
             mutant: None,
-            as_worded: false,
-            reduced: true,
+            own_only: false,
+            reduced: !unreduced,
         };
         let seen = explore(world);
         println!(
@@ -138,7 +139,7 @@ fn run(configurations: Vec<&Bounds>, mutants: bool, whole: bool) -> ExitCode {
     );
     let (yes, no) = reached::summary();
     println!("came by: {}", yes.join("; "));
-    if whole {
+    if mutants {
         all += 1;
         if !no.is_empty() {
             failed += 1;
@@ -162,7 +163,7 @@ fn caught(row: &mutant::Row, showing: bool) -> bool {
     let world = World {
         bounds: *bounds,
         mutant: Some(row.mutant),
-        as_worded: false,
+        own_only: false,
         reduced: false,
     };
     // What is caught by a panic only is not caught.

@@ -16,8 +16,8 @@ use crate::step;
 pub struct World {
     pub bounds: Bounds,
     pub mutant: Option<Mutant>,
-    /// The second exception of promise 2 holds only as it is worded.
-    pub as_worded: bool,
+    /// The second exception of promise 2 is taken more narrowly than the README has it.
+    pub own_only: bool,
     /// States that make no difference are one.
     pub reduced: bool,
 }
