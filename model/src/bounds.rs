@@ -157,10 +157,11 @@ pub const ALL: &[Bounds] = &[
     },
     Bounds {
         name: "pool-faults",
-        about: "the pool behind two proxies, four leases; proxies crash, the server restarts",
+        about: "the pool behind two proxies; proxies crash, the server restarts",
         closes: true,
         crashes: true,
         restarts: 1,
+        leases: 3,
         ..NONE
     },
     Bounds {
@@ -170,6 +171,7 @@ pub const ALL: &[Bounds] = &[
         closes: true,
         crashes: true,
         restarts: 1,
+        leases: 3,
         ..NONE
     },
     Bounds {
@@ -179,6 +181,7 @@ pub const ALL: &[Bounds] = &[
         closes: true,
         crashes: true,
         restarts: 1,
+        leases: 3,
         ..NONE
     },
     Bounds {
