@@ -156,6 +156,21 @@ pub const ALL: &[Bounds] = &[
         ..NONE
     },
     Bounds {
+        name: "pool-breaks",
+        about: "the pool of two and another owner, four leases; connections are closed, and break",
+        closes: true,
+        cuts: true,
+        ..NONE
+    },
+    Bounds {
+        name: "one-owner-breaks",
+        about: "one owner with three connections, four leases; connections are closed, and break",
+        owners: [0, 0, 0],
+        closes: true,
+        cuts: true,
+        ..NONE
+    },
+    Bounds {
         name: "pool-faults",
         about: "the pool behind two proxies; proxies crash, the server restarts",
         closes: true,
@@ -201,17 +216,19 @@ pub const ALL: &[Bounds] = &[
     },
     Bounds {
         name: "strangers-allow",
-        about: "somebody writes past the proxy, the rule allows; four leases",
+        about: "somebody writes past the proxy, the rule allows; three leases",
         closes: true,
         strangers: 1,
+        leases: 3,
         ..NONE
     },
     Bounds {
         name: "strangers-refuse",
-        about: "somebody writes past the proxy, the rule refuses; four leases",
+        about: "somebody writes past the proxy, the rule refuses; three leases",
         closes: true,
         strangers: 1,
         allow: false,
+        leases: 3,
         ..NONE
     },
     Bounds {
