@@ -72,6 +72,7 @@ fn words(world: &World, before: &State, after: &State, action: Action) -> String
         Action::Renew(lease) => format!("a renewal of {} arrives", NAMES[usize::from(lease)]),
         Action::Free(lease) => format!("{} is freed, its grant was not heard", NAMES[usize::from(lease)]),
         Action::Extend(link) => format!("{} extends", who(link)),
+        Action::Overwrite(link) if after.granted > before.granted => format!("{} acquires by a plain SET", who(link)),
         Action::Overwrite(link) => format!("{} overwrites", who(link)),
         Action::Takeover(link) => format!("{} takes over by GETSET", who(link)),
         Action::StrangerSets => "a stranger writes the lock".to_owned(),
