@@ -145,6 +145,9 @@ differential: build ## the same bytes to a server and through lockward, right, w
 	cargo build --release --locked --manifest-path fuzz/differential/Cargo.toml --target-dir fuzz/differential/target
 	fuzz/differential/target/release/differential --cases $(CASES) --proxy $(RELEASE) --server $(REDIS) --server $(VALKEY)
 
+model: ## the lock protocol explored exhaustively, and its mutants (QUICK=1: small bounds)
+	cargo run --release --locked --manifest-path model/Cargo.toml -- $(if $(QUICK),--quick)
+
 clean: ## remove what was built and fetched
 	cargo clean
 	rm -rf .cache
