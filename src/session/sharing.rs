@@ -265,22 +265,24 @@ impl Session {
         false
     }
 
-    /// `WAIT` waits for the writes of its own connection. Where the client wrote through another one, this one gets a
-    /// write that comes behind all of those. (Valkey 9.1 counts nothing less; measured.)
+    /// `WAIT` waits for the writes of its own connection. Where the client wrote through another one, this one gets
+    /// writes that come behind all of those, and leave nothing that anybody could find. (Valkey 9.1 counts nothing less;
+    /// measured.)
     fn write_here(&mut self, now: Time) {
         if self.in_transaction || !std::mem::take(&mut self.sharing.wrote_elsewhere) {
             return;
         }
         let key = format!("{}{{wait}}", self.policy.prefix);
-        encode::command(
-            &mut self.to_upstream,
-            [b"SET".as_slice(), key.as_bytes(), b"", b"PX", b"1"],
-        );
-        self.push(Pending::new(
-            CommandId::OTHER,
-            Expect::Special(Box::new(Special::Ours)),
-            now,
-        ));
+        let write: [&[u8]; 5] = [b"SET", key.as_bytes(), b"", b"PX", b"1"];
+        encode::command(&mut self.to_upstream, write);
+        encode::command(&mut self.to_upstream, [b"DEL", key.as_bytes()]);
+        for _ in 0..2 {
+            self.push(Pending::new(
+                CommandId::OTHER,
+                Expect::Special(Box::new(Special::Ours)),
+                now,
+            ));
+        }
     }
 
     fn stay(&mut self, stay: Stay, now: Time) {

@@ -255,12 +255,11 @@ fn wait_behind_writes_on_another_connection_gets_one_to_wait_for() {
     rig.session.moved(Line::Own);
     rig.session.advance(Time(9));
     let bytes = readable(&rig.take_upstream());
-    assert!(
-        bytes.contains("lockward:{wait}") && bytes.ends_with(&packet(&["WAIT 1 0"])),
-        "{bytes}"
-    );
+    assert!(bytes.contains("SET|$15|lockward:{wait}|"), "{bytes}");
+    let behind = packet(&["DEL lockward:{wait}", "WAIT 1 0"]);
+    assert!(bytes.ends_with(&behind), "{bytes}");
     rig.take_downstream();
-    rig.server("+OK|:1|");
+    rig.server("+OK|:1|:1|");
     assert_eq!(readable(&rig.take_downstream()), ":1|");
     // From here on its writes are there.
     rig.sends(&["SET a 1", "WAIT 1 0"]);
