@@ -52,12 +52,13 @@ def main():
     print("\n".join(report(history, verdict)))
     if options.summary:
         with open(options.summary, "w") as file:
-            json.dump({"counts": verdict.counts, "checks": verdict.checks, "found": verdict.found,
+            json.dump({"counts": verdict.counts, "checks": verdict.checks, "found": verdict.found, "clean": verdict.clean(),
                        "faults": collections.Counter(fault[0] for fault in history.faults), "jumps": len(history.jumps),
                        "cuts": [fault[3] for fault in history.faults if fault[0] == "cut-bytes"][-1:]}, file)
-    print("chaos: %s, %s, seed %d: %d operations, %d faults" % (
-        os.path.basename(options.server), options.mode, options.seed, len(history.ops), len(history.faults)))
-    print("%d passed, %d failed" % (sum(verdict.checks.values()) - len(verdict.found), len(verdict.found)))
+    print("chaos: %s, %s, seed %d: %d operations, %d checks, %d faults" % (
+        os.path.basename(options.server), options.mode, options.seed, len(history.ops), sum(verdict.checks.values()),
+        len(history.faults)))
+    print("%d passed, %d failed" % (verdict.clean(), len(verdict.found)))
     return 1 if verdict.found or not verdict.checks else 0
 
 

@@ -70,6 +70,7 @@ def main():
     options = parser.parse_args()
     runs = [(server, mode) for server in options.server for mode in MODES if options.mode in ("all", mode)]
     counts, checks, faults, failed = collections.Counter(), collections.Counter(), collections.Counter(), 0
+    passed = 0
     for number, (server, mode) in enumerate(runs):
         with tempfile.TemporaryDirectory(prefix="lockward-series-") as folder:
             code, told = one(options, server, mode, 60 * options.minutes / len(runs), options.seed + number, folder)
@@ -78,6 +79,7 @@ def main():
             continue
         for sum_of, name in ((counts, "counts"), (checks, "checks"), (faults, "faults")):
             sum_of.update(told[name])
+        passed += told["clean"]
         failed += len(told["found"]) or code != 0
     print("==== all of it")
     for name, sums in (("     ", counts), ("check", checks), ("fault", faults)):
@@ -87,8 +89,8 @@ def main():
     for line in short:
         print("%s  less than an hour is to have: %s" % ("FAIL" if options.goals else "note", line))
     failed += len(short) if options.goals else 0
-    passed = sum(checks.values())
-    print("chaos: %d runs, %g minutes, first seed %d" % (len(runs), options.minutes, options.seed))
+    print("chaos: %d runs, %g minutes, %d checks, first seed %d" % (
+        len(runs), options.minutes, sum(checks.values()), options.seed))
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed or not passed else 0
 
