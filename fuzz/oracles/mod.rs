@@ -15,8 +15,11 @@ pub mod reply;
 pub mod request;
 pub mod rules;
 
+/// What must hold of these bytes: it panics if it does not.
+pub type Oracle = fn(&[u8]);
+
 /// The oracles by the names of their targets.
-pub const ALL: [(&str, fn(&[u8])); 7] = [
+pub const ALL: [(&str, Oracle); 7] = [
     ("announced", announced::check),
     ("config", config::check),
     ("glob", glob::check),

@@ -1,7 +1,8 @@
 //! Ends of leases that nobody announced: each is looked at, and counted once.
 
+use bytes::Bytes;
 use lockward::event::{Release, ReleaseOutcome, Token, What};
-use lockward::lock::chore::{Done, Task};
+use lockward::lock::chore::{Chore, Done, Task};
 use lockward::lock::keeper::{Closing, Failed};
 use lockward::lock::owner::Bound;
 use lockward::lock::rule::{Mode, Rule};
@@ -80,24 +81,60 @@ fn a_new_grant_shows_that_the_old_lease_has_ended() {
     assert_eq!(rig.take(), ["600 check lock:a", "600 ended lock:a"]);
 }
 
+/// Two grants whose events changed places: the one of connection 1 lasts, the other had ended before it.
+fn changed_places(rule: Rule) -> Rig {
+    let mut rig = Rig::new(&[rule]);
+    rig.grant("lock:a", "o", 1, 30_000);
+    rig.grant("lock:a", "p", 2, 20);
+    rig
+}
+
+/// What the server says of them.
+fn the_first_lives(chore: &Chore) -> Result<Done, Failed> {
+    match &chore.task {
+        Task::Check { token } if *token == Token(Uuid::from_u128(1)) => Ok(Done::Live { ttl_ms: Some(29_900) }),
+        _ => obliging(chore),
+    }
+}
+
 #[test]
 fn of_two_grants_that_changed_places_the_server_says_which_one_lasts() {
-    let mut rig = Rig::new(&[rule()]);
-    rig.grant("lock:a", "o", 1, 30_000);
-    let lasting = Token(Uuid::from_u128(1));
-    // It was given out and ended before the first one, and its event comes behind that.
-    rig.grant("lock:a", "o", 2, 20);
-    rig.run_with(500, |chore| match &chore.task {
-        Task::Check { token } if *token == lasting => Ok(Done::Live { ttl_ms: Some(29_900) }),
-        _ => obliging(chore),
-    });
+    let mut rig = changed_places(rule());
+    rig.run_with(500, the_first_lives);
     assert_eq!(
         rig.take(),
         ["70 check lock:a", "70 expired lock:a 20", "100 check lock:a"]
     );
+    assert_eq!(rig.keeper.holder(0, &Bytes::from_static(b"lock:a")), Some("o".into()));
     rig.close(1, Closing::ByClient);
     rig.run(10);
     assert_eq!(rig.take(), ["500 gone lock:a 1"]);
+}
+
+#[test]
+fn a_lease_that_lasts_behind_a_younger_grant_is_extended_and_released_as_any() {
+    let mut rig = changed_places(rule());
+    rig.run_with(500, the_first_lives);
+    rig.take();
+    rig.extend("lock:a", "o", 1, 1000);
+    rig.run(600);
+    assert_eq!(rig.count("check"), 0);
+    rig.release("lock:a", "o", 1, ReleaseOutcome::Released);
+    assert_eq!(rig.keeper.summary(rig.now())[0].held, 0);
+    rig.run(2000);
+    assert_eq!(rig.take(), [""; 0]);
+}
+
+#[test]
+fn whose_owner_leaves_before_the_server_has_said_so_is_released_all_the_same() {
+    let mut rig = changed_places(leaving());
+    rig.close(1, Closing::ByClient);
+    rig.run_with(1000, the_first_lives);
+    rig.run_with(5000, |chore| match &chore.task {
+        Task::Check { .. } => Ok(Done::Live { ttl_ms: Some(25_000) }),
+        _ => obliging(chore),
+    });
+    assert_eq!(rig.count("free"), 1);
 }
 
 #[test]

@@ -90,7 +90,8 @@ impl Keeper {
             self.mark(id, at, MarkKind::DropDebts);
         }
         self.book.change(id, |lease| {
-            if leaves && !matches!(lease.phase, Phase::Owed { .. }) && !lease.is_superseded() {
+            // Also if a younger grant is known: should the server say that this one lives, it is to be freed.
+            if leaves && !matches!(lease.phase, Phase::Owed { .. }) {
                 lease.leave_at = Some(leave_at);
             }
         });

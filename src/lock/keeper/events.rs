@@ -256,10 +256,11 @@ impl Keeper {
         }
     }
 
-    /// The youngest lease on the lock, if it has not ended as far as is known.
+    /// The lease on the lock that has not ended as far as is known: mostly the youngest, but grants can arrive the other
+    /// way round.
     pub(super) fn current(&self, lock: &LockId) -> Option<LeaseId> {
-        let (id, lease) = self.book.on_lock(lock).next_back()?;
-        lease.is_held().then_some(id)
+        let mut held = self.book.on_lock(lock).filter(|(_, lease)| lease.is_held());
+        held.next_back().map(|(id, _)| id)
     }
 
     /// The lease ended by its TTL: said once, and its debt is kept as long as it counts.

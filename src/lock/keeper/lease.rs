@@ -139,7 +139,7 @@ pub(super) struct Lease {
     pub(super) foreign_tries: u64,
     /// Its debt was paid; it is only kept because the payment may come back, or for the end of its connection.
     pub(super) paid: bool,
-    /// Other leases on the lock were known when it was granted. Without them none can be owed beside it.
+    /// Other leases on the lock were known when it was granted, or told of later. Without them none can be owed beside it.
     pub(super) has_forerunners: bool,
     /// Where it stands in the timer queue.
     pub(super) timer: Option<Time>,

@@ -122,8 +122,9 @@ impl Keeper {
         }
         let Some(lease) = self.book.lease(id) else { return };
         let moved = lease.was_moved(sent, at, *ttl_ms);
-        let companion = self.companion;
+        let (companion, is_superseded) = (self.companion, lease.is_superseded());
         self.book.change(id, |lease| {
+            lease.has_forerunners |= is_superseded;
             if companion == Elsewhere::Nowhere {
                 lease.elsewhere = companion;
             }
