@@ -266,8 +266,8 @@ impl Session {
     }
 
     /// `WAIT` waits for the writes of its own connection. Where the client wrote through another one, this one gets
-    /// writes that come behind all of those, and leave nothing that anybody could find. (Valkey 9.1 counts nothing less;
-    /// measured.)
+    /// writes that come behind all of those, and leave nothing that the client could find. (Valkey 9.1 counts nothing
+    /// less; measured.)
     fn write_here(&mut self, now: Time) {
         if self.in_transaction || !std::mem::take(&mut self.sharing.wrote_elsewhere) {
             return;

@@ -239,9 +239,12 @@ class Owners:
         return [lease.start for lease in leases], spans, latest
 
     def is_proof(self, op):
-        """A release that was granted on another connection than that of the lease: so nothing was owed."""
+        """A release that was granted on another connection than that of the lease, which surely was the one there: so
+        nothing was owed. (Had the connection held a younger lease, a debt of a closed connection would have stood.)"""
         lease = self.key.meant(op)
-        return lease is not None and lease.connection != op.connection and not self.is_unsure(op.owner, op.start, op.end)
+        if lease is None or lease.connection == op.connection or self.is_unsure(op.owner, op.start, op.end):
+            return False
+        return lease.since <= op.start and op.latest <= lease.untouched_until
 
     def owes(self, lease, start, end):
         """Whether the owner may owe for another lease at some moment then."""
