@@ -138,15 +138,16 @@ class History:
                 self.wrong.append((REPLIES, "%s got %s unasked" % (connection, frame)))
 
     def find_jumps(self):
-        """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms)."""
+        """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms). A slow look shows only
+        jumps beyond what it took, and nothing is measured from it unless it showed one."""
         last = None
         for start, end, micros, *_ in sorted(self.clocks):
-            if end - start > 20 * MS:
-                continue
             low, high = micros * 1000 - end, micros * 1000 - start
-            if last and (low > last[2] + 2 * MS or high < last[1] - 2 * MS):
+            jumped = last and (low > last[2] + 2 * MS or high < last[1] - 2 * MS)
+            if jumped:
                 self.jumps.append((last[0], end, (low - last[2]) // MS - 3, -((last[1] - high) // MS) + 3))
-            last = (start, low, high)
+            if jumped or not last or end - start <= 20 * MS:
+                last = (start, low, high)
 
     def held_until(self, start, given_up):
         """When nothing of what was under way then is under way any more."""

@@ -174,7 +174,8 @@ class Owners:
 
     def find_unsure(self, leases, releases):
         """Spans in which a release may meet another lease of this owner than its own: since a loss of data, a release too
-        many or a wait beyond the window, until no release is still to come."""
+        many or a wait beyond the window, until no release is still to come. And since the server's clock was put back: a lease
+        that had just expired then looks as if it had been deleted before its time, and nothing is owed for it."""
         spans = sorted([(lease.start, self.pending(lease)) for lease in leases if lease.granted]
                        + [(op.start, op.latest) for op in releases])
         busy, out = [], []
@@ -183,7 +184,8 @@ class Owners:
                 busy[-1][1] = max(busy[-1][1], end)
             else:
                 busy.append([start, end])
-        causes, seen = list(self.history.losses), set()
+        put_back = [(start, end) for start, end, least, _ in self.history.jumps if least < 0]
+        causes, seen = list(self.history.losses) + put_back, set()
         for op in releases:
             lease = self.key.meant(op)
             if lease is None or not lease.granted or id(lease) in seen or lease.owner != op.owner:

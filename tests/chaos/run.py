@@ -52,14 +52,14 @@ def main():
     print("\n".join(report(history, verdict)))
     if options.summary:
         with open(options.summary, "w") as file:
-            json.dump({"counts": verdict.counts, "checks": verdict.checks, "found": verdict.found, "clean": verdict.clean(),
+            json.dump({"counts": verdict.counts, "checks": verdict.checks, "found": verdict.found, "clean": verdict.clean(), "blind": verdict.blind(),
                        "faults": collections.Counter(fault[0] for fault in history.faults), "jumps": len(history.jumps),
                        "cuts": [fault[3] for fault in history.faults if fault[0] == "cut-bytes"][-1:]}, file)
     print("chaos: %s, %s, seed %d: %d operations, %d checks, %d faults" % (
         os.path.basename(options.server), options.mode, options.seed, len(history.ops), sum(verdict.checks.values()),
         len(history.faults)))
-    print("%d passed, %d failed" % (verdict.clean(), len(verdict.found)))
-    return 1 if verdict.found or not verdict.checks else 0
+    print("%d passed, %d failed" % (verdict.clean(), len(verdict.found) + len(verdict.blind())))
+    return 1 if verdict.found or verdict.blind() else 0
 
 
 if __name__ == "__main__":

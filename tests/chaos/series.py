@@ -80,7 +80,7 @@ def main():
         for sum_of, name in ((counts, "counts"), (checks, "checks"), (faults, "faults")):
             sum_of.update(told[name])
         passed += told["clean"]
-        failed += len(told["found"]) or code != 0
+        failed += len(told["found"]) + len(told["blind"]) or code != 0
     print("==== all of it")
     for name, sums in (("     ", counts), ("check", checks), ("fault", faults)):
         for what, count in sorted(sums.items()):

@@ -56,8 +56,8 @@ def closed(time, connection="1", why="lost"):
     return [["x", "p:" + connection, at(time), why]]
 
 
-def clock(time, ahead):
-    return [["t", at(time), at(time + 1), int((BASE + time + ahead) * 1000) + 500, 0]]
+def clock(time, ahead, took=1):
+    return [["t", at(time), at(time + took), int((BASE + time + took / 2 + ahead) * 1000), 0]]
 
 
 def story(*parts):
@@ -83,6 +83,8 @@ def cases():
     yield "two, but the server had lost all", story(one, loss(20, 30), taken(2, 50, 51, **other)), set()
     yield "two, but the clock was put on", story(
         one, clock(-10, 0), clock(20, 80), taken(2, 50, 51, **other)), set()
+    yield "two, but the clock was put on, and looks at it were slow", story(
+        one, clock(-10, 0), clock(20, 80, took=25), taken(2, 50, 51, **other)), set()
     # ---- releases that took effect
     yield "a foreign release", story(one, given_up(2, 50, 51, 0, **other)), {TOOK_EFFECT}
     yield "a foreign release that was refused", story(one, given_up(2, 50, 51, 0, 0, **other)), set()
@@ -96,12 +98,23 @@ def cases():
         late, closed(55), taken(2, 60, 61, **second), given_up(3, 70, 71, 1, **second)), set()
     yield "a late release after a loss of all", story(
         late, loss(52, 58), taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), set()
+    yield "a late release after the clock was put back", story(
+        late, clock(52, 0), clock(57, -80), taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), set()
     yield "a late release beyond the window", story(
         late, taken(2, 30000, 30001, **second), given_up(3, 30010, 30011, 1)), set()
     # ---- answers
     yield "0 for a sure holder", story(one, given_up(2, 50, 51, 1, 0)), {UNTRUE}
     yield "0 for a holder who owes", story(
         taken(3, -100, -99, 20, reply="lost"), one, given_up(2, 50, 51, 1, 0)), set()
+    owing = story(taken(3, -2000, -1999, 20, reply="lost", connection="3"), taken(4, -60, -59, 50, connection="4"),
+                  closed(-5, "4"), taken(5, 0, 1, **second))
+    yield "0 for a holder who owes, though a release was done on the connection of another lease", story(
+        owing, given_up(6, 10, 11, 4, **second), given_up(7, 15, 16, 5, 0, **second),
+        taken(8, 20, 21, connection="5"), given_up(9, 30, 31, 8, 0, connection="6")), set()
+    yield "0 for a holder though all was paid", story(
+        taken(3, -2000, -1999, 20, reply="lost", connection="3"), taken(5, 0, 1, **second),
+        given_up(6, 10, 11, 5, connection="4"), taken(8, 20, 21, connection="5"),
+        given_up(9, 30, 31, 8, 0, connection="6")), {UNTRUE}
     yield "0 for one who may have run out", story(one, given_up(2, 95, 101, 1, 0)), set()
     yield "no memory for a release", story(one, given_up(2, 50, 51, 1, "-OOM command not allowed")), {UNTRUE}
     yield "no memory for an acquire", story(taken(1, 0, 1, reply="-OOM command not allowed")), set()
