@@ -48,11 +48,12 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         setting.rules,
         setting.password,
     );
-    let mut controls = [0, 1].map(|at| Control::connect(&servers[at], setting.password));
+    let mut controls = [0, 1].map(|at| Control::connect(servers[at].port(), setting.password));
     let commands = Commands::ask(&mut controls[0]);
     // For the counts to agree: the other server is asked as well.
     Commands::ask(&mut controls[1]);
-    let mut pair = Pair::new([servers[0].port(), proxy.port]);
+    let ports = [servers[0].port(), proxy.port];
+    let mut pair = Pair::new(ports, setting.password);
     let mut tally = Tally {
         commands: commands.count(),
         ..Tally::default()
@@ -66,7 +67,7 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
             *tally.aside.entry(why).or_default() += 1;
             continue;
         }
-        let said = pair.say(&batch, &mut controls[0], &mut Dice::new(number));
+        let said = pair.say(&batch, &mut Dice::new(number));
         tally.add(&batch, &said);
         let again = format!("--seed {} --cases 1 --only {:?}", number - 1, setting.name);
         match compare::judge(&batch, &said, setting.server.valkey) {
@@ -74,7 +75,7 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
             Verdict::Known => tally.known += 1,
             Verdict::Differs => {
                 tally.faults.push(differs(&batch, &said, &again));
-                pair = Pair::new([servers[0].port(), proxy.port]);
+                pair = Pair::new(ports, setting.password);
             }
         }
         let [one, other] = talk::digests(&mut controls);
@@ -84,6 +85,11 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
                 "  {again}: the servers hold different things: {one} {other}\n    said {}",
                 shown(&batch)
             ));
+        }
+        if let Some(words) = proxy.panic() {
+            tally
+                .faults
+                .push(format!("  {again}: {words}\n    said {}", shown(&batch)));
         }
         if !proxy.is_running() {
             tally
