@@ -36,6 +36,8 @@ pub struct Case {
 pub struct Batch {
     pub bytes: Vec<u8>,
     pub cases: Vec<Case>,
+    /// What is echoed behind what every batch begins with.
+    pub begun: Option<Vec<u8>>,
     /// What is echoed behind each case.
     pub markers: Vec<Vec<u8>>,
     /// It wants a new connection.
@@ -137,6 +139,11 @@ impl Batch {
                 .iter()
                 .for_each(|line| bytes.extend(array(&words(line))));
         }
+        let marker = format!("begun{number}");
+        let begun = (!logged_out).then(|| bulk(&marker));
+        if begun.is_some() {
+            bytes.extend(array(&words(&format!("ECHO {marker}"))));
+        }
         let begin = bytes.len();
         let faulty = dice.below(5) < 3;
         // A server ends who is not logged in and has 1 KB of answers to read, so nobody logs out behind some.
@@ -174,6 +181,7 @@ impl Batch {
         Batch {
             bytes,
             cases,
+            begun,
             markers,
             fresh: password,
             begin,

@@ -3,7 +3,7 @@
 
 use crate::naive_request::{self, Read, Unsplit};
 
-use crate::cases::{Batch, Kind};
+use crate::cases::Batch;
 use crate::samples::Look;
 use crate::talk::Said;
 
@@ -142,31 +142,33 @@ fn is_browser(batch: &Batch) -> bool {
 }
 
 fn same(batch: &Batch, direct: &[u8], proxied: &[u8]) -> bool {
-    direct == proxied || parts(batch, direct, proxied).iter().all(|(one, other)| one == other)
+    direct == proxied
+        || cut(batch, direct, proxied)
+            .iter()
+            .all(|(look, one, other)| seen(*look, one) == seen(*look, other))
 }
 
-/// What is compared of one case on one side, line by line.
-type Seen = Vec<Vec<u8>>;
+/// The looks that the answers to a batch are given, one for each that stands between two markers.
+pub fn looks(batch: &Batch, [direct, proxied]: &[Said; 2]) -> impl Iterator<Item = Look> {
+    let parts = cut(batch, &direct.bytes, &proxied.bytes);
+    parts.into_iter().map(|(look, ..)| look)
+}
 
-/// Both answers cut at the markers that both have, as they are compared.
-fn parts(batch: &Batch, direct: &[u8], proxied: &[u8]) -> Vec<(Seen, Seen)> {
-    // In a transaction all answers come with the last one.
-    let queued = batch
-        .cases
-        .iter()
-        .any(|case| case.kind == Kind::Sequence || case.name == "multi");
-    let loosest = batch.cases.iter().map(|case| case.look).max().unwrap_or(Look::Exact);
+/// Both answers cut at the markers that both have, each with its case's look. In a transaction all markers come with the
+/// last answer, and cut it too; where one is missing, the looser of the looks about it is taken.
+fn cut<'a>(batch: &Batch, direct: &'a [u8], proxied: &'a [u8]) -> Vec<(Look, &'a [u8], &'a [u8])> {
+    let begun = batch.begun.iter().map(|marker| (Look::Exact, marker));
+    let looks = batch.cases.iter().map(|case| case.look);
     let (mut rests, mut look, mut parts) = ([direct, proxied], Look::Exact, Vec::new());
-    for (case, marker) in batch.cases.iter().zip(&batch.markers) {
-        look = look.max(if queued { loosest } else { case.look });
+    for (own, marker) in begun.chain(looks.zip(&batch.markers)) {
+        look = look.max(own);
         if let [Some(one), Some(other)] = rests.map(|rest| memchr_of(rest, marker)) {
-            parts.push((seen(look, &rests[0][..one]), seen(look, &rests[1][..other])));
+            parts.push((look, &rests[0][..one], &rests[1][..other]));
             rests = [&rests[0][one + marker.len()..], &rests[1][other + marker.len()..]];
             look = Look::Exact;
         }
     }
-    look = if queued { loosest } else { look };
-    parts.push((seen(look, rests[0]), seen(look, rests[1])));
+    parts.push((look, rests[0], rests[1]));
     parts
 }
 
@@ -174,7 +176,7 @@ fn memchr_of(text: &[u8], marker: &[u8]) -> Option<usize> {
     text.windows(marker.len()).position(|window| window == marker)
 }
 
-/// An answer as it is compared.
+/// An answer as it is compared, line by line.
 fn seen(look: Look, answer: &[u8]) -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = answer.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     match look {
@@ -201,20 +203,24 @@ fn without_digits(line: &mut Vec<u8>) {
 /// The first answers that differ, as they are compared, from where they differ on.
 pub fn excerpt(batch: &Batch, direct: &Said, proxied: &Said) -> String {
     let (direct, proxied) = (without_ids(direct), without_ids(proxied));
-    let parts = parts(batch, &direct.bytes, &proxied.bytes);
-    let differing = parts.iter().enumerate().find(|(_, (one, other))| one != other);
+    let parts = cut(batch, &direct.bytes, &proxied.bytes);
+    let differing = parts
+        .iter()
+        .map(|(look, one, other)| (seen(*look, one), seen(*look, other)))
+        .enumerate()
+        .find(|(_, (one, other))| one != other);
     let Some((index, (one, other))) = differing else {
         return "in no answer".to_owned();
     };
-    let at = one.iter().zip(other).position(|(one, other)| one != other);
+    let at = one.iter().zip(&other).position(|(one, other)| one != other);
     let at = at.unwrap_or(one.len().min(other.len())).saturating_sub(1);
-    let around = |lines: &Seen| {
+    let around = |lines: &[Vec<u8>]| {
         let lines: Vec<&[u8]> = lines.iter().skip(at).take(6).map(Vec::as_slice).collect();
         lines.join(&b'\n').escape_ascii().to_string()
     };
     format!(
         "answer {index}\n    directly          {}\n    through lockward  {}",
-        around(one),
-        around(other)
+        around(&one),
+        around(&other)
     )
 }

@@ -9,6 +9,7 @@ use crate::compare::{self, Verdict};
 use crate::framing::Dice;
 use crate::options::{Options, Setting};
 use crate::real_server::RealServer;
+use crate::samples::Look;
 use crate::side::{Control, Counts, Proxy};
 use crate::talk::{self, Pair, Said};
 
@@ -31,6 +32,8 @@ pub struct Tally {
     pub ended: u64,
     pub known: u64,
     pub kinds: BTreeMap<Kind, u64>,
+    /// How closely answers were compared.
+    pub looks: BTreeMap<Look, u64>,
     pub aside: BTreeMap<&'static str, u64>,
     pub faults: Vec<String>,
 }
@@ -113,6 +116,7 @@ impl Tally {
             .cases
             .iter()
             .for_each(|case| *self.kinds.entry(case.kind).or_default() += 1);
+        compare::looks(batch, said).for_each(|look| *self.looks.entry(look).or_default() += 1);
     }
 }
 
