@@ -40,8 +40,12 @@ pub struct Batch {
     pub begun: Option<Vec<u8>>,
     /// What is echoed behind each case.
     pub markers: Vec<Vec<u8>>,
+    /// Where each case ends, its marker included.
+    pub ends: Vec<usize>,
     /// It wants a new connection.
     pub fresh: bool,
+    /// Its client does not log in before the end.
+    pub logged_out: bool,
     /// Where the cases begin, behind what every batch begins with.
     pub begin: usize,
     /// The answer to the last request.
@@ -154,7 +158,7 @@ impl Batch {
             2 + dice.below(most)
         };
         let at_fault = if faulty { dice.below(count) } else { count };
-        let (mut cases, mut markers) = (Vec::new(), Vec::new());
+        let (mut cases, mut markers, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..count {
             let case = if index == at_fault {
                 faults::case(&mut dice)
@@ -168,6 +172,7 @@ impl Batch {
             let marker = format!("m{number}-{index}");
             bytes.extend(array(&words(&format!("ECHO {marker}"))));
             markers.push(bulk(&marker));
+            ends.push(bytes.len());
             cases.push(case);
         }
         let end = format!("end{number}");
@@ -183,7 +188,9 @@ impl Batch {
             cases,
             begun,
             markers,
+            ends,
             fresh: password,
+            logged_out,
             begin,
             end: bulk(&end),
             waits,

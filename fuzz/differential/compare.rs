@@ -5,11 +5,13 @@ use crate::naive_request::{self, Read, Unsplit};
 
 use crate::cases::Batch;
 use crate::samples::Look;
-use crate::talk::Said;
+use crate::talk::{Left, Said};
 
 /// What Valkey 9.1 says to line ends that Redis takes.
 const INVALID_CRLF: &[u8] = b"-ERR Protocol error: invalid CRLF in request\r\n";
-/// How lockward begins to refuse what is too large for a client that is not logged in.
+/// How a fault of framing is complained of.
+const COMPLAINT: &[u8] = b"-ERR Protocol error: ";
+/// How what is too large for a client that is not logged in is.
 const UNAUTHENTICATED: &[u8] = b"-ERR Protocol error: unauthenticated ";
 /// How a connection's number is announced.
 const ID: &[u8] = b"$2\r\nid\r\n:";
@@ -76,8 +78,8 @@ fn splits_differently(line: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Same,
-    /// They differ as it is written down.
-    Known,
+    /// They differ as it is written down, for this reason.
+    Known(&'static str),
     Differs,
 }
 
@@ -98,46 +100,78 @@ pub fn judge(batch: &Batch, [direct, proxied]: &[Said; 2], valkey: bool) -> Verd
     if direct.left == proxied.left && same(batch, &direct.bytes, &proxied.bytes) {
         return Verdict::Same;
     }
-    // Valkey complains of a line end where lockward, which takes Redis' view, waits or complains of something else.
-    if valkey && let Some(before) = direct.bytes.strip_suffix(INVALID_CRLF) {
-        let (before, rest) = proxied
-            .bytes
-            .split_at_checked(before.len())
-            .map_or((before, None), |(own, rest)| (own, Some(rest)));
-        let complains = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-ERR Protocol error"));
-        if complains && same(batch, &direct.bytes[..before.len()], before) {
-            return Verdict::Known;
-        }
+    if valkey && is_another_line_end(batch, direct, proxied) {
+        return Verdict::Known("a line end that Valkey alone complains of");
     }
-    // Who is taken for a browser is closed at once, with the answers to what came before unsent.
+    if is_browser(batch, direct, proxied) {
+        return Verdict::Known("a browser, whose answers due are left open");
+    }
+    if valkey && is_late_login(batch, direct, proxied) {
+        return Verdict::Known("a large request of a client that is logged out, seen late by Valkey");
+    }
+    Verdict::Differs
+}
+
+/// Valkey complains of a line end where lockward, which takes Redis' view, waits for more, finds a browser, or complains
+/// once of something else. What was answered before is the same.
+fn is_another_line_end(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let (own, complaint) = last_complaint(&proxied.bytes);
+    let fits = match complaint {
+        Some(_) => proxied.left == Left::Closed,
+        None => proxied.left == Left::Silent || browser(batch).is_some(),
+    };
+    let before = direct.bytes.strip_suffix(INVALID_CRLF);
+    fits && before.is_some_and(|before| same(batch, before, own))
+}
+
+/// Who is taken for a browser is closed at once: which of the answers due come before it is open, but none comes behind it.
+fn is_browser(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let Some(at) = browser(batch) else { return false };
     let (short, long) = if direct.bytes.len() < proxied.bytes.len() {
         (direct, proxied)
     } else {
         (proxied, direct)
     };
-    if direct.left == proxied.left && is_browser(batch) && long.bytes.starts_with(&short.bytes) {
-        return Verdict::Known;
-    }
-    // Valkey reads several requests before it carries out the first: it knows late who is logged out.
-    if valkey
-        && proxied.bytes.ends_with(b" length\r\n")
-        && proxied
-            .bytes
-            .windows(UNAUTHENTICATED.len())
-            .any(|window| window == UNAUTHENTICATED)
-    {
-        return Verdict::Known;
-    }
-    Verdict::Differs
+    let behind = batch.ends.iter().zip(&batch.markers).filter(|(end, _)| **end > at);
+    let answers_behind = behind.map(|(_, marker)| marker).chain([&batch.end]);
+    [direct.left, proxied.left] == [Left::Closed; 2]
+        && long.bytes.starts_with(&short.bytes)
+        && answers_behind
+            .filter(|marker| memchr_of(&long.bytes, marker).is_some())
+            .count()
+            == 0
 }
 
-fn is_browser(batch: &Batch) -> bool {
-    let mut rest = &batch.bytes[..];
+/// Where the request begins that servers take for a browser's.
+fn browser(batch: &Batch) -> Option<usize> {
+    let mut at = 0;
     loop {
-        match naive_request::read(rest, true) {
-            Read::Nothing(len) | Read::Request(len, _) => rest = &rest[len..],
-            other => return other == Read::Refused(None),
+        match naive_request::read(&batch.bytes[at..], !batch.logged_out) {
+            Read::Nothing(len) | Read::Request(len, _) => at += len,
+            other => return (other == Read::Refused(None)).then_some(at),
         }
+    }
+}
+
+/// Valkey reads several requests before it carries out the first: what is too large for a client that is not logged in may
+/// pass there. Up to there the answers are the same.
+fn is_late_login(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let (own, complaint) = last_complaint(&proxied.bytes);
+    batch.logged_out
+        && proxied.left == Left::Closed
+        && complaint.is_some_and(|complaint| complaint.starts_with(UNAUTHENTICATED) && complaint.ends_with(b" length\r\n"))
+        && direct.bytes.starts_with(own)
+}
+
+/// All but the last line, and the last line if it complains of framing; else all.
+fn last_complaint(said: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let text = said.strip_suffix(b"\r\n").unwrap_or(said);
+    let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let (before, last) = said.split_at(begin);
+    if last.starts_with(COMPLAINT) {
+        (before, Some(last))
+    } else {
+        (said, None)
     }
 }
 

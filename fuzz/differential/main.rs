@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         sum(|tally| tally.cases),
         sum(|tally| tally.batches),
         sum(|tally| tally.aside.values().sum()),
-        sum(|tally| tally.known),
+        sum(|tally| tally.known.values().sum()),
         begun.elapsed().as_secs_f64()
     );
     let failed = tallies
@@ -95,8 +95,8 @@ fn summed<'a, T: std::fmt::Debug + 'a>(counts: impl Iterator<Item = (&'a T, &'a 
 fn say(setting: &Setting, tally: &Tally) {
     let word = if tally.faults.is_empty() { "ok   " } else { "FAIL " };
     println!(
-        "{word} {}: {} cases of {} commands, {} connections ended, aside {:?}",
-        setting.name, tally.cases, tally.commands, tally.ended, tally.aside
+        "{word} {}: {} cases of {} commands, {} connections ended, aside {:?}, known {:?}",
+        setting.name, tally.cases, tally.commands, tally.ended, tally.aside, tally.known
     );
     tally.faults.iter().for_each(|fault| println!("{fault}"));
 }

@@ -30,7 +30,8 @@ pub struct Tally {
     pub commands: usize,
     /// Connections that did not outlive their batch.
     pub ended: u64,
-    pub known: u64,
+    /// Batches that differ as it is written down, by the reason.
+    pub known: BTreeMap<&'static str, u64>,
     pub kinds: BTreeMap<Kind, u64>,
     /// How closely answers were compared.
     pub looks: BTreeMap<Look, u64>,
@@ -75,7 +76,7 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         let again = format!("--seed {} --cases 1 --only {:?}", number - 1, setting.name);
         match compare::judge(&batch, &said, setting.server.valkey) {
             Verdict::Same => {}
-            Verdict::Known => tally.known += 1,
+            Verdict::Known(why) => *tally.known.entry(why).or_default() += 1,
             Verdict::Differs => {
                 tally.faults.push(differs(&batch, &said, &again));
                 pair = Pair::new(ports, setting.password);
