@@ -13,6 +13,8 @@ const INVALID_CRLF: &[u8] = b"-ERR Protocol error: invalid CRLF in request\r\n";
 const COMPLAINT: &[u8] = b"-ERR Protocol error: ";
 /// How what is too large for a client that is not logged in is.
 const UNAUTHENTICATED: &[u8] = b"-ERR Protocol error: unauthenticated ";
+/// How a TLS hello begins, to which lockward closes in the clear.
+const TLS_HELLO: &[u8] = b"\x16\x03";
 /// How a connection's number is announced.
 const ID: &[u8] = b"$2\r\nid\r\n:";
 /// Longer lines pass or fail on a server by how they are cut into packets.
@@ -102,6 +104,10 @@ pub fn judge(batch: &Batch, [direct, proxied]: &[Said; 2], valkey: bool) -> Verd
     }
     if valkey && is_another_line_end(batch, direct, proxied) {
         return Verdict::Known("a line end that Valkey alone complains of");
+    }
+    // It names another protocol, but only at the very beginning: later it is the beginning of a line.
+    if batch.fresh && batch.bytes.starts_with(TLS_HELLO) && proxied.bytes.is_empty() && proxied.left == Left::Closed {
+        return Verdict::Known("a TLS hello as a connection's first bytes");
     }
     if is_browser(batch, direct, proxied) {
         return Verdict::Known("a browser, whose answers due are left open");
