@@ -40,6 +40,7 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
         let len = match naive_request::read(rest, true) {
             Read::More if inline && rest.contains(&0) => return None,
             Read::More | Read::Refused(None) => return None,
+            Read::Unclear(text) if text.starts_with("too big") => return Some("a line of 64 KB"),
             Read::Unclear(_) => {
                 return Some("a NUL byte in a header line, or a blank behind a quote that Redis alone takes for one");
             }
@@ -55,6 +56,9 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
                 if arguments[0].contains(&0) {
                     return Some("a name with a NUL byte");
                 }
+                if valkey && lists_functions_by_lines(&arguments) {
+                    return Some("FUNCTION LIST with a line end, which Valkey answers with an error of two lines");
+                }
                 if inline && line.len() > LINE_MAX {
                     return Some("a line of 64 KB");
                 }
@@ -66,6 +70,18 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
         };
         rest = &rest[len..];
     }
+}
+
+/// Valkey 9.1 repeats an option that it does not know as it is, so that the rest of its error is read as a reply more.
+fn lists_functions_by_lines(arguments: &[Vec<u8>]) -> bool {
+    let [name, subcommand, options @ ..] = arguments else {
+        return false;
+    };
+    name.eq_ignore_ascii_case(b"FUNCTION")
+        && subcommand.eq_ignore_ascii_case(b"LIST")
+        && options
+            .iter()
+            .any(|option| option.contains(&b'\r') || option.contains(&b'\n'))
 }
 
 /// Whether Valkey takes, or cuts otherwise, a line with quotes in it that Redis refuses.
@@ -105,8 +121,11 @@ pub fn judge(batch: &Batch, [direct, proxied]: &[Said; 2], valkey: bool) -> Verd
     if valkey && is_another_line_end(batch, direct, proxied) {
         return Verdict::Known("a line end that Valkey alone complains of");
     }
+    if valkey && is_complained_of_twice(batch, direct, proxied) {
+        return Verdict::Known("a line end that Valkey complains of, and a fault behind it that lockward does");
+    }
     // It names another protocol, but only at the very beginning: later it is the beginning of a line.
-    if batch.fresh && batch.bytes.starts_with(TLS_HELLO) && proxied.bytes.is_empty() && proxied.left == Left::Closed {
+    if begins_as_tls(batch) && proxied.bytes.is_empty() && proxied.left == Left::Closed {
         return Verdict::Known("a TLS hello as a connection's first bytes");
     }
     if is_browser(batch, direct, proxied) {
@@ -116,6 +135,11 @@ pub fn judge(batch: &Batch, [direct, proxied]: &[Said; 2], valkey: bool) -> Verd
         return Verdict::Known("a large request of a client that is logged out, seen late by Valkey");
     }
     Verdict::Differs
+}
+
+/// Whether a connection begins with it: to lockward nothing else of the batch is said then.
+pub fn begins_as_tls(batch: &Batch) -> bool {
+    batch.fresh && batch.bytes.starts_with(TLS_HELLO)
 }
 
 /// Valkey complains of a line end where lockward, which takes Redis' view, waits for more, finds a browser, or complains
@@ -128,6 +152,16 @@ fn is_another_line_end(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
     };
     let before = direct.bytes.strip_suffix(INVALID_CRLF);
     fits && before.is_some_and(|before| same(batch, before, own))
+}
+
+/// What Valkey says to such a line end is to lockward the answer to a request; behind it, lockward has found a fault itself.
+fn is_complained_of_twice(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let (own, complaint) = last_complaint(&proxied.bytes);
+    complaint.is_some()
+        && own.ends_with(INVALID_CRLF)
+        && direct.bytes.ends_with(INVALID_CRLF)
+        && [direct.left, proxied.left] == [Left::Closed; 2]
+        && same(batch, &direct.bytes, own)
 }
 
 /// Who is taken for a browser is closed at once: which of the answers due come before it is open, but none comes behind it.
@@ -165,7 +199,8 @@ fn is_late_login(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
     let (own, complaint) = last_complaint(&proxied.bytes);
     batch.logged_out
         && proxied.left == Left::Closed
-        && complaint.is_some_and(|complaint| complaint.starts_with(UNAUTHENTICATED) && complaint.ends_with(b" length\r\n"))
+        && complaint
+            .is_some_and(|complaint| complaint.starts_with(UNAUTHENTICATED) && complaint.ends_with(b" length\r\n"))
         && direct.bytes.starts_with(own)
 }
 

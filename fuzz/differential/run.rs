@@ -2,6 +2,7 @@
 //! with all that is needed to repeat it.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use crate::cases::{Batch, Kind};
 use crate::commands::Commands;
@@ -10,7 +11,7 @@ use crate::framing::Dice;
 use crate::options::{Options, Setting};
 use crate::real_server::RealServer;
 use crate::samples::Look;
-use crate::side::{Control, Counts, Proxy};
+use crate::side::{Control, Counts, LIMIT, Proxy};
 use crate::talk::{self, Pair, Said};
 
 /// More faults are not written down: they are mostly one.
@@ -53,6 +54,7 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         setting.password,
     );
     let mut controls = [0, 1].map(|at| Control::connect(servers[at].port(), setting.password));
+    prepared(&mut controls[1]);
     let commands = Commands::ask(&mut controls[0]);
     // For the counts to agree: the other server is asked as well.
     Commands::ask(&mut controls[1]);
@@ -62,7 +64,7 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         commands: commands.count(),
         ..Tally::default()
     };
-    let before = [0, 1].map(|at| controls[at].counts());
+    let mut before = [0, 1].map(|at| controls[at].counts());
     let mut number = options.seed;
     while tally.cases < cases && tally.faults.len() < FAULTS_MAX {
         let batch = Batch::new(number, &commands, setting.password);
@@ -70,6 +72,10 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         if let Some(why) = compare::set_aside(&batch, setting.server.valkey, setting.mode == "shared") {
             *tally.aside.entry(why).or_default() += 1;
             continue;
+        }
+        let uncounted = compare::begins_as_tls(&batch);
+        if uncounted {
+            tally.faults.extend(counted(&mut controls, &before));
         }
         let said = pair.say(&batch, &mut Dice::new(number));
         tally.add(&batch, &said);
@@ -82,23 +88,14 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
                 pair = Pair::new(ports, setting.password);
             }
         }
-        let [one, other] = talk::digests(&mut controls);
-        if one != other {
-            let (one, other) = (one.escape_ascii(), other.escape_ascii());
-            tally.faults.push(format!(
-                "  {again}: the servers hold different things: {one} {other}\n    said {}",
-                shown(&batch)
-            ));
+        if uncounted {
+            before = [0, 1].map(|at| controls[at].counts());
         }
-        if let Some(words) = proxy.panic() {
-            tally
-                .faults
-                .push(format!("  {again}: {words}\n    said {}", shown(&batch)));
-        }
+        let after = found_after(&mut controls, &mut proxy);
+        tally
+            .faults
+            .extend(after.map(|found| format!("  {again}: {found}\n    said {}", shown(&batch))));
         if !proxy.is_running() {
-            tally
-                .faults
-                .push(format!("  {again}: lockward has ended\n    said {}", shown(&batch)));
             return tally;
         }
     }
@@ -129,6 +126,28 @@ fn differs(batch: &Batch, [direct, proxied]: &[Said; 2], again: &str) -> String 
         proxied.left,
         shown(batch)
     )
+}
+
+/// What is wrong beside the answers: other data, a panic, or no lockward.
+fn found_after(controls: &mut [Control; 2], proxy: &mut Proxy) -> Option<String> {
+    let [one, other] = talk::digests(controls);
+    if let Some(words) = proxy.panic() {
+        return Some(words);
+    }
+    if !proxy.is_running() {
+        return Some("lockward has ended".to_owned());
+    }
+    let (one, other) = (one.escape_ascii().to_string(), other.escape_ascii().to_string());
+    (one != other).then(|| format!("the servers hold different things: {one} {other}"))
+}
+
+/// Waits until lockward has made its own connection ready: the SETs that fail on purpose come before the scripts.
+fn prepared(control: &mut Control) {
+    let begun = Instant::now();
+    while !control.counts().contains_key("script|load") {
+        assert!(begun.elapsed() < LIMIT, "lockward does not load its scripts");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Every command was executed, refused and had failed as often on both servers since `before`.
