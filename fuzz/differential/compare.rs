@@ -11,8 +11,6 @@ use crate::talk::{Left, Said};
 const INVALID_CRLF: &[u8] = b"-ERR Protocol error: invalid CRLF in request\r\n";
 /// How a fault of framing is complained of.
 const COMPLAINT: &[u8] = b"-ERR Protocol error: ";
-/// How what is too large for a client that is not logged in is.
-const UNAUTHENTICATED: &[u8] = b"-ERR Protocol error: unauthenticated ";
 /// How a TLS hello begins, to which lockward closes in the clear.
 const TLS_HELLO: &[u8] = b"\x16\x03";
 /// How a connection's number is announced.
@@ -131,9 +129,6 @@ pub fn judge(batch: &Batch, [direct, proxied]: &[Said; 2], valkey: bool) -> Verd
     if is_browser(batch, direct, proxied) {
         return Verdict::Known("a browser, whose answers due are left open");
     }
-    if valkey && is_late_login(batch, direct, proxied) {
-        return Verdict::Known("a large request of a client that is logged out, seen late by Valkey");
-    }
     Verdict::Differs
 }
 
@@ -194,17 +189,6 @@ fn browser(batch: &Batch) -> Option<usize> {
             other => return (other == Read::Refused(None)).then_some(at),
         }
     }
-}
-
-/// Valkey reads several requests before it carries out the first: what is too large for a client that is not logged in may
-/// pass there. Up to there the answers are the same.
-fn is_late_login(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
-    let (own, complaint) = last_complaint(&proxied.bytes);
-    batch.logged_out
-        && proxied.left == Left::Closed
-        && complaint
-            .is_some_and(|complaint| complaint.starts_with(UNAUTHENTICATED) && complaint.ends_with(b" length\r\n"))
-        && direct.bytes.starts_with(own)
 }
 
 /// All but the last line, and the last line if it complains of framing; else all.
