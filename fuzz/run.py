@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.path.join(HERE, "..", ".cache", "fuzz")
-# The longest input of each target, in bytes: what is found in longer ones is found in these too, and sooner.
+# The longest input of each target, in bytes: what is found in longer ones is found in these too, and sooner. Flags in the input
+# make longer ones of it (`request`, `glob`).
 TARGETS = {"request": 128, "inline": 96, "reply": 128, "glob": 64, "rules": 96, "announced": 300, "config": 256}
 FLAGS = ["-s", "none", "--strip-dead-code", "--features", "libfuzzer"]     # no unsafe code: nothing for a sanitizer to find
 

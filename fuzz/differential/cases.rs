@@ -36,10 +36,16 @@ pub struct Case {
 pub struct Batch {
     pub bytes: Vec<u8>,
     pub cases: Vec<Case>,
+    /// What is echoed behind what every batch begins with.
+    pub begun: Option<Vec<u8>>,
     /// What is echoed behind each case.
     pub markers: Vec<Vec<u8>>,
+    /// Where each case ends, its marker included.
+    pub ends: Vec<usize>,
     /// It wants a new connection.
     pub fresh: bool,
+    /// Its client does not log in before the end.
+    pub logged_out: bool,
     /// Where the cases begin, behind what every batch begins with.
     pub begin: usize,
     /// The answer to the last request.
@@ -137,6 +143,11 @@ impl Batch {
                 .iter()
                 .for_each(|line| bytes.extend(array(&words(line))));
         }
+        let marker = format!("begun{number}");
+        let begun = (!logged_out).then(|| bulk(&marker));
+        if begun.is_some() {
+            bytes.extend(array(&words(&format!("ECHO {marker}"))));
+        }
         let begin = bytes.len();
         let faulty = dice.below(5) < 3;
         // A server ends who is not logged in and has 1 KB of answers to read, so nobody logs out behind some.
@@ -147,7 +158,7 @@ impl Batch {
             2 + dice.below(most)
         };
         let at_fault = if faulty { dice.below(count) } else { count };
-        let (mut cases, mut markers) = (Vec::new(), Vec::new());
+        let (mut cases, mut markers, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..count {
             let case = if index == at_fault {
                 faults::case(&mut dice)
@@ -161,6 +172,7 @@ impl Batch {
             let marker = format!("m{number}-{index}");
             bytes.extend(array(&words(&format!("ECHO {marker}"))));
             markers.push(bulk(&marker));
+            ends.push(bytes.len());
             cases.push(case);
         }
         let end = format!("end{number}");
@@ -174,8 +186,11 @@ impl Batch {
         Batch {
             bytes,
             cases,
+            begun,
             markers,
+            ends,
             fresh: password,
+            logged_out,
             begin,
             end: bulk(&end),
             waits,

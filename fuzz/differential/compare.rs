@@ -3,14 +3,16 @@
 
 use crate::naive_request::{self, Read, Unsplit};
 
-use crate::cases::{Batch, Kind};
+use crate::cases::Batch;
 use crate::samples::Look;
-use crate::talk::Said;
+use crate::talk::{Left, Said};
 
 /// What Valkey 9.1 says to line ends that Redis takes.
 const INVALID_CRLF: &[u8] = b"-ERR Protocol error: invalid CRLF in request\r\n";
-/// How lockward begins to refuse what is too large for a client that is not logged in.
-const UNAUTHENTICATED: &[u8] = b"-ERR Protocol error: unauthenticated ";
+/// How a fault of framing is complained of.
+const COMPLAINT: &[u8] = b"-ERR Protocol error: ";
+/// How a TLS hello begins, to which lockward closes in the clear.
+const TLS_HELLO: &[u8] = b"\x16\x03";
 /// How a connection's number is announced.
 const ID: &[u8] = b"$2\r\nid\r\n:";
 /// Longer lines pass or fail on a server by how they are cut into packets.
@@ -36,6 +38,7 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
         let len = match naive_request::read(rest, true) {
             Read::More if inline && rest.contains(&0) => return None,
             Read::More | Read::Refused(None) => return None,
+            Read::Unclear(text) if text.starts_with("too big") => return Some("a line of 64 KB"),
             Read::Unclear(_) => {
                 return Some("a NUL byte in a header line, or a blank behind a quote that Redis alone takes for one");
             }
@@ -51,6 +54,13 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
                 if arguments[0].contains(&0) {
                     return Some("a name with a NUL byte");
                 }
+                // `CLUSTER INFO` read as lines, behind a value that is too short.
+                if arguments[0].eq_ignore_ascii_case(b"INFO") {
+                    return Some("INFO, which tells times");
+                }
+                if valkey && lists_functions_by_lines(&arguments) {
+                    return Some("FUNCTION LIST with a line end, which Valkey answers with an error of two lines");
+                }
                 if inline && line.len() > LINE_MAX {
                     return Some("a line of 64 KB");
                 }
@@ -62,6 +72,18 @@ pub fn set_aside(batch: &Batch, valkey: bool, shared: bool) -> Option<&'static s
         };
         rest = &rest[len..];
     }
+}
+
+/// Valkey 9.1 repeats an option that it does not know as it is, so that the rest of its error is read as a reply more.
+fn lists_functions_by_lines(arguments: &[Vec<u8>]) -> bool {
+    let [name, subcommand, options @ ..] = arguments else {
+        return false;
+    };
+    name.eq_ignore_ascii_case(b"FUNCTION")
+        && subcommand.eq_ignore_ascii_case(b"LIST")
+        && options
+            .iter()
+            .any(|option| option.contains(&b'\r') || option.contains(&b'\n'))
 }
 
 /// Whether Valkey takes, or cuts otherwise, a line with quotes in it that Redis refuses.
@@ -76,8 +98,8 @@ fn splits_differently(line: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Same,
-    /// They differ as it is written down.
-    Known,
+    /// They differ as it is written down, for this reason.
+    Known(&'static str),
     Differs,
 }
 
@@ -98,75 +120,121 @@ pub fn judge(batch: &Batch, [direct, proxied]: &[Said; 2], valkey: bool) -> Verd
     if direct.left == proxied.left && same(batch, &direct.bytes, &proxied.bytes) {
         return Verdict::Same;
     }
-    // Valkey complains of a line end where lockward, which takes Redis' view, waits or complains of something else.
-    if valkey && let Some(before) = direct.bytes.strip_suffix(INVALID_CRLF) {
-        let (before, rest) = proxied
-            .bytes
-            .split_at_checked(before.len())
-            .map_or((before, None), |(own, rest)| (own, Some(rest)));
-        let complains = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-ERR Protocol error"));
-        if complains && same(batch, &direct.bytes[..before.len()], before) {
-            return Verdict::Known;
-        }
+    if valkey && is_another_line_end(batch, direct, proxied) {
+        return Verdict::Known("a line end that Valkey alone complains of");
     }
-    // Who is taken for a browser is closed at once, with the answers to what came before unsent.
+    if valkey && is_complained_of_twice(batch, direct, proxied) {
+        return Verdict::Known("a line end that Valkey complains of, and a fault behind it that lockward does");
+    }
+    // It names another protocol, but only at the very beginning: later it is the beginning of a line.
+    if begins_as_tls(batch) && proxied.bytes.is_empty() && proxied.left == Left::Closed {
+        return Verdict::Known("a TLS hello as a connection's first bytes");
+    }
+    if is_browser(batch, direct, proxied) {
+        return Verdict::Known("a browser, whose answers due are left open");
+    }
+    Verdict::Differs
+}
+
+/// Whether a connection begins with it: to lockward nothing else of the batch is said then.
+pub fn begins_as_tls(batch: &Batch) -> bool {
+    batch.fresh && batch.bytes.starts_with(TLS_HELLO)
+}
+
+/// Valkey complains of a line end where lockward, which takes Redis' view, waits for more, finds a browser, or complains
+/// once of something else. What was answered before is the same.
+fn is_another_line_end(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let (own, complaint) = last_complaint(&proxied.bytes);
+    let fits = match complaint {
+        Some(_) => proxied.left == Left::Closed,
+        None => proxied.left == Left::Silent || browser(batch).is_some(),
+    };
+    let before = direct.bytes.strip_suffix(INVALID_CRLF);
+    fits && before.is_some_and(|before| same(batch, before, own))
+}
+
+/// What Valkey says to such a line end is to lockward the answer to a request; behind it, lockward has found a fault itself.
+/// Behind an empty array no answer is due, so that lockward's words come first there.
+fn is_complained_of_twice(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let (own, second) = last_complaint(&proxied.bytes);
+    let (own, first) = last_complaint(own);
+    let before = direct.bytes.strip_suffix(INVALID_CRLF);
+    first.is_some()
+        && second.is_some()
+        && [first, second].contains(&Some(INVALID_CRLF))
+        && [direct.left, proxied.left] == [Left::Closed; 2]
+        && before.is_some_and(|before| same(batch, before, own))
+}
+
+/// Who is taken for a browser is closed at once: which of the answers due come before it is open, but none comes behind it.
+fn is_browser(batch: &Batch, direct: &Said, proxied: &Said) -> bool {
+    let Some(at) = browser(batch) else { return false };
     let (short, long) = if direct.bytes.len() < proxied.bytes.len() {
         (direct, proxied)
     } else {
         (proxied, direct)
     };
-    if direct.left == proxied.left && is_browser(batch) && long.bytes.starts_with(&short.bytes) {
-        return Verdict::Known;
-    }
-    // Valkey reads several requests before it carries out the first: it knows late who is logged out.
-    if valkey
-        && proxied.bytes.ends_with(b" length\r\n")
-        && proxied
-            .bytes
-            .windows(UNAUTHENTICATED.len())
-            .any(|window| window == UNAUTHENTICATED)
-    {
-        return Verdict::Known;
-    }
-    Verdict::Differs
+    let behind = batch.ends.iter().zip(&batch.markers).filter(|(end, _)| **end > at);
+    let answers_behind = behind.map(|(_, marker)| marker).chain([&batch.end]);
+    [direct.left, proxied.left] == [Left::Closed; 2]
+        && long.bytes.starts_with(&short.bytes)
+        && answers_behind
+            .filter(|marker| memchr_of(&long.bytes, marker).is_some())
+            .count()
+            == 0
 }
 
-fn is_browser(batch: &Batch) -> bool {
-    let mut rest = &batch.bytes[..];
+/// Where the request begins that servers take for a browser's.
+fn browser(batch: &Batch) -> Option<usize> {
+    let mut at = 0;
     loop {
-        match naive_request::read(rest, true) {
-            Read::Nothing(len) | Read::Request(len, _) => rest = &rest[len..],
-            other => return other == Read::Refused(None),
+        match naive_request::read(&batch.bytes[at..], !batch.logged_out) {
+            Read::Nothing(len) | Read::Request(len, _) => at += len,
+            other => return (other == Read::Refused(None)).then_some(at),
         }
+    }
+}
+
+/// All but the last line, and the last line if it complains of framing; else all.
+fn last_complaint(said: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let text = said.strip_suffix(b"\r\n").unwrap_or(said);
+    let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let (before, last) = said.split_at(begin);
+    if last.starts_with(COMPLAINT) {
+        (before, Some(last))
+    } else {
+        (said, None)
     }
 }
 
 fn same(batch: &Batch, direct: &[u8], proxied: &[u8]) -> bool {
-    direct == proxied || parts(batch, direct, proxied).iter().all(|(one, other)| one == other)
+    direct == proxied
+        || cut(batch, direct, proxied)
+            .iter()
+            .all(|(look, one, other)| seen(*look, one) == seen(*look, other))
 }
 
-/// What is compared of one case on one side, line by line.
-type Seen = Vec<Vec<u8>>;
+/// The looks that the answers to a batch are given, one for each that stands between two markers.
+pub fn looks(batch: &Batch, [direct, proxied]: &[Said; 2]) -> impl Iterator<Item = Look> {
+    let parts = cut(batch, &direct.bytes, &proxied.bytes);
+    parts.into_iter().map(|(look, ..)| look)
+}
 
-/// Both answers cut at the markers that both have, as they are compared.
-fn parts(batch: &Batch, direct: &[u8], proxied: &[u8]) -> Vec<(Seen, Seen)> {
-    // In a transaction all answers come with the last one.
-    let queued = batch
-        .cases
-        .iter()
-        .any(|case| case.kind == Kind::Sequence || case.name == "multi");
-    let loosest = batch.cases.iter().map(|case| case.look).max().unwrap_or(Look::Exact);
+/// Both answers cut at the markers that both have, each with its case's look. In a transaction all markers come with the
+/// last answer, and cut it too; where one is missing, the looser of the looks about it is taken.
+fn cut<'a>(batch: &Batch, direct: &'a [u8], proxied: &'a [u8]) -> Vec<(Look, &'a [u8], &'a [u8])> {
+    let begun = batch.begun.iter().map(|marker| (Look::Exact, marker));
+    let looks = batch.cases.iter().map(|case| case.look);
     let (mut rests, mut look, mut parts) = ([direct, proxied], Look::Exact, Vec::new());
-    for (case, marker) in batch.cases.iter().zip(&batch.markers) {
-        look = look.max(if queued { loosest } else { case.look });
+    for (own, marker) in begun.chain(looks.zip(&batch.markers)) {
+        look = look.max(own);
         if let [Some(one), Some(other)] = rests.map(|rest| memchr_of(rest, marker)) {
-            parts.push((seen(look, &rests[0][..one]), seen(look, &rests[1][..other])));
+            parts.push((look, &rests[0][..one], &rests[1][..other]));
             rests = [&rests[0][one + marker.len()..], &rests[1][other + marker.len()..]];
             look = Look::Exact;
         }
     }
-    look = if queued { loosest } else { look };
-    parts.push((seen(look, rests[0]), seen(look, rests[1])));
+    parts.push((look, rests[0], rests[1]));
     parts
 }
 
@@ -174,7 +242,7 @@ fn memchr_of(text: &[u8], marker: &[u8]) -> Option<usize> {
     text.windows(marker.len()).position(|window| window == marker)
 }
 
-/// An answer as it is compared.
+/// An answer as it is compared, line by line.
 fn seen(look: Look, answer: &[u8]) -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = answer.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     match look {
@@ -201,20 +269,24 @@ fn without_digits(line: &mut Vec<u8>) {
 /// The first answers that differ, as they are compared, from where they differ on.
 pub fn excerpt(batch: &Batch, direct: &Said, proxied: &Said) -> String {
     let (direct, proxied) = (without_ids(direct), without_ids(proxied));
-    let parts = parts(batch, &direct.bytes, &proxied.bytes);
-    let differing = parts.iter().enumerate().find(|(_, (one, other))| one != other);
+    let parts = cut(batch, &direct.bytes, &proxied.bytes);
+    let differing = parts
+        .iter()
+        .map(|(look, one, other)| (seen(*look, one), seen(*look, other)))
+        .enumerate()
+        .find(|(_, (one, other))| one != other);
     let Some((index, (one, other))) = differing else {
         return "in no answer".to_owned();
     };
-    let at = one.iter().zip(other).position(|(one, other)| one != other);
+    let at = one.iter().zip(&other).position(|(one, other)| one != other);
     let at = at.unwrap_or(one.len().min(other.len())).saturating_sub(1);
-    let around = |lines: &Seen| {
+    let around = |lines: &[Vec<u8>]| {
         let lines: Vec<&[u8]> = lines.iter().skip(at).take(6).map(Vec::as_slice).collect();
         lines.join(&b'\n').escape_ascii().to_string()
     };
     format!(
         "answer {index}\n    directly          {}\n    through lockward  {}",
-        around(one),
-        around(other)
+        around(&one),
+        around(&other)
     )
 }

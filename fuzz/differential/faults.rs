@@ -90,10 +90,11 @@ fn chosen(dice: &mut Dice) -> Vec<u8> {
 /// A sound request with bytes changed, put in, left out or doubled. None that sets an expiry: it could become a soon one.
 fn damaged(dice: &mut Dice) -> Vec<u8> {
     let fitting = |line: &&&str| {
-        !line.contains("EX")
-            && !line.contains("P")
+        !sets_an_expiry(line)
             && !is_waiting(line)
             && !line.starts_with("WAIT")
+            // Without its subcommand it answers in the order of a hash table.
+            && !line.starts_with("COMMAND")
             && samples::look(line) == Look::Exact
     };
     let lines: Vec<&&str> = SAMPLES.iter().filter(fitting).collect();
@@ -116,6 +117,13 @@ fn damaged(dice: &mut Dice) -> Vec<u8> {
         }
     }
     bytes
+}
+
+fn sets_an_expiry(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let name = words.next().unwrap_or_default();
+    ["EXPIRE", "SETEX", "GETEX"].iter().any(|part| name.contains(part))
+        || words.any(|word| matches!(word, "EX" | "PX" | "EXAT" | "PXAT"))
 }
 
 fn number(dice: &mut Dice) -> &'static str {

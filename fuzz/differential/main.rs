@@ -62,17 +62,15 @@ fn main() -> ExitCode {
     });
     let tallies = tallies.into_inner().expect("no panic");
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
-    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    tallies
-        .iter()
-        .flat_map(|tally| &tally.kinds)
-        .for_each(|(kind, count)| *kinds.entry(format!("{kind:?}").to_lowercase()).or_default() += count);
+    let kinds = summed(tallies.iter().flat_map(|tally| &tally.kinds));
+    let looks = summed(tallies.iter().flat_map(|tally| &tally.looks));
     println!(
-        "{} cases in {} batches {kinds:?}, {} batches set aside, {} differ as written down, {:.0} s",
+        "{} cases {kinds:?} in {} batches, answers compared {looks:?}, {} batches set aside, {} differ as written down, \
+         {:.0} s",
         sum(|tally| tally.cases),
         sum(|tally| tally.batches),
         sum(|tally| tally.aside.values().sum()),
-        sum(|tally| tally.known),
+        sum(|tally| tally.known.values().sum()),
         begun.elapsed().as_secs_f64()
     );
     let failed = tallies
@@ -87,11 +85,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// How many there are of each, by what they are called.
+fn summed<'a, T: std::fmt::Debug + 'a>(counts: impl Iterator<Item = (&'a T, &'a u64)>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    counts.for_each(|(of, count)| *sums.entry(format!("{of:?}").to_lowercase()).or_default() += count);
+    sums
+}
+
 fn say(setting: &Setting, tally: &Tally) {
     let word = if tally.faults.is_empty() { "ok   " } else { "FAIL " };
     println!(
-        "{word} {}: {} cases of {} commands, {} connections ended, aside {:?}",
-        setting.name, tally.cases, tally.commands, tally.ended, tally.aside
+        "{word} {}: {} cases of {} commands, {} connections ended, aside {:?}, known {:?}",
+        setting.name, tally.cases, tally.commands, tally.ended, tally.aside, tally.known
     );
     tally.faults.iter().for_each(|fault| println!("{fault}"));
 }

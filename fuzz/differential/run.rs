@@ -2,6 +2,7 @@
 //! with all that is needed to repeat it.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use crate::cases::{Batch, Kind};
 use crate::commands::Commands;
@@ -9,7 +10,8 @@ use crate::compare::{self, Verdict};
 use crate::framing::Dice;
 use crate::options::{Options, Setting};
 use crate::real_server::RealServer;
-use crate::side::{Control, Counts, Proxy};
+use crate::samples::Look;
+use crate::side::{Control, Counts, LIMIT, Proxy};
 use crate::talk::{self, Pair, Said};
 
 /// More faults are not written down: they are mostly one.
@@ -29,8 +31,11 @@ pub struct Tally {
     pub commands: usize,
     /// Connections that did not outlive their batch.
     pub ended: u64,
-    pub known: u64,
+    /// Batches that differ as it is written down, by the reason.
+    pub known: BTreeMap<&'static str, u64>,
     pub kinds: BTreeMap<Kind, u64>,
+    /// How closely answers were compared.
+    pub looks: BTreeMap<Look, u64>,
     pub aside: BTreeMap<&'static str, u64>,
     pub faults: Vec<String>,
 }
@@ -48,16 +53,18 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
         setting.rules,
         setting.password,
     );
-    let mut controls = [0, 1].map(|at| Control::connect(&servers[at], setting.password));
+    let mut controls = [0, 1].map(|at| Control::connect(servers[at].port(), setting.password));
+    prepared(&mut controls[1]);
     let commands = Commands::ask(&mut controls[0]);
     // For the counts to agree: the other server is asked as well.
     Commands::ask(&mut controls[1]);
-    let mut pair = Pair::new([servers[0].port(), proxy.port]);
+    let ports = [servers[0].port(), proxy.port];
+    let mut pair = Pair::new(ports, setting.password);
     let mut tally = Tally {
         commands: commands.count(),
         ..Tally::default()
     };
-    let before = [0, 1].map(|at| controls[at].counts());
+    let mut before = [0, 1].map(|at| controls[at].counts());
     let mut number = options.seed;
     while tally.cases < cases && tally.faults.len() < FAULTS_MAX {
         let batch = Batch::new(number, &commands, setting.password);
@@ -66,29 +73,29 @@ pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
             *tally.aside.entry(why).or_default() += 1;
             continue;
         }
-        let said = pair.say(&batch, &mut controls[0], &mut Dice::new(number));
+        let uncounted = compare::begins_as_tls(&batch);
+        if uncounted {
+            tally.faults.extend(counted(&mut controls, &before));
+        }
+        let said = pair.say(&batch, &mut Dice::new(number));
         tally.add(&batch, &said);
         let again = format!("--seed {} --cases 1 --only {:?}", number - 1, setting.name);
         match compare::judge(&batch, &said, setting.server.valkey) {
             Verdict::Same => {}
-            Verdict::Known => tally.known += 1,
+            Verdict::Known(why) => *tally.known.entry(why).or_default() += 1,
             Verdict::Differs => {
                 tally.faults.push(differs(&batch, &said, &again));
-                pair = Pair::new([servers[0].port(), proxy.port]);
+                pair = Pair::new(ports, setting.password);
             }
         }
-        let [one, other] = talk::digests(&mut controls);
-        if one != other {
-            let (one, other) = (one.escape_ascii(), other.escape_ascii());
-            tally.faults.push(format!(
-                "  {again}: the servers hold different things: {one} {other}\n    said {}",
-                shown(&batch)
-            ));
+        if uncounted {
+            before = [0, 1].map(|at| controls[at].counts());
         }
+        let after = found_after(&mut controls, &mut proxy);
+        tally
+            .faults
+            .extend(after.map(|found| format!("  {again}: {found}\n    said {}", shown(&batch))));
         if !proxy.is_running() {
-            tally
-                .faults
-                .push(format!("  {again}: lockward has ended\n    said {}", shown(&batch)));
             return tally;
         }
     }
@@ -107,6 +114,7 @@ impl Tally {
             .cases
             .iter()
             .for_each(|case| *self.kinds.entry(case.kind).or_default() += 1);
+        compare::looks(batch, said).for_each(|look| *self.looks.entry(look).or_default() += 1);
     }
 }
 
@@ -118,6 +126,28 @@ fn differs(batch: &Batch, [direct, proxied]: &[Said; 2], again: &str) -> String 
         proxied.left,
         shown(batch)
     )
+}
+
+/// What is wrong beside the answers: other data, a panic, or no lockward.
+fn found_after(controls: &mut [Control; 2], proxy: &mut Proxy) -> Option<String> {
+    let [one, other] = talk::digests(controls);
+    if let Some(words) = proxy.panic() {
+        return Some(words);
+    }
+    if !proxy.is_running() {
+        return Some("lockward has ended".to_owned());
+    }
+    let (one, other) = (one.escape_ascii().to_string(), other.escape_ascii().to_string());
+    (one != other).then(|| format!("the servers hold different things: {one} {other}"))
+}
+
+/// Waits until lockward has made its own connection ready: the SETs that fail on purpose come before the scripts.
+fn prepared(control: &mut Control) {
+    let begun = Instant::now();
+    while !control.counts().contains_key("script|load") {
+        assert!(begun.elapsed() < LIMIT, "lockward does not load its scripts");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Every command was executed, refused and had failed as often on both servers since `before`.

@@ -2,6 +2,7 @@
 //! lockward, to see what it holds and to know when it has read what lies before it. Compares nothing.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -18,6 +19,10 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 pub struct Proxy {
     process: Child,
     config: PathBuf,
+    /// What it says beside the protocol.
+    log: PathBuf,
+    /// So much of the log was looked at.
+    read: usize,
     pub port: u16,
 }
 
@@ -37,16 +42,24 @@ impl Proxy {
         );
         let config = std::env::temp_dir().join(format!("lockward-differential-{}-{port}.toml", std::process::id()));
         std::fs::write(&config, text).expect("a folder for files that are soon gone");
+        let log = config.with_extension("log");
+        let stderr = File::create(&log).expect("a folder for files that are soon gone");
         let process = Command::new(program)
             .arg("--config")
             .arg(&config)
             .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
-        let mut proxy = Proxy { process, config, port };
+        let mut proxy = Proxy {
+            process,
+            config,
+            log,
+            read: 0,
+            port,
+        };
         proxy.listens();
         proxy
     }
@@ -69,6 +82,19 @@ impl Proxy {
     pub fn is_running(&mut self) -> bool {
         self.process.try_wait().is_ok_and(|ended| ended.is_none())
     }
+
+    /// What it has said of a panic since this was asked last. A task that panics takes its connection along and nothing
+    /// else, so that lockward runs on.
+    pub fn panic(&mut self) -> Option<String> {
+        let size = std::fs::metadata(&self.log).map_or(0, |file| file.len()) as usize;
+        if size <= self.read {
+            return None;
+        }
+        let said = std::fs::read(&self.log).unwrap_or_default();
+        let new = String::from_utf8_lossy(said.get(self.read..).unwrap_or_default()).into_owned();
+        self.read = said.len();
+        new.contains("panicked").then_some(new)
+    }
 }
 
 impl Drop for Proxy {
@@ -76,6 +102,7 @@ impl Drop for Proxy {
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = std::fs::remove_file(&self.config);
+        let _ = std::fs::remove_file(&self.log);
     }
 }
 
@@ -84,16 +111,16 @@ fn free_port() -> u16 {
     free.expect("a free port").port()
 }
 
-/// A connection past lockward.
+/// A connection that is told sound requests, one after the other; mostly past lockward.
 pub struct Control {
     stream: TcpStream,
     count: u64,
 }
 
 impl Control {
-    pub fn connect(server: &RealServer, password: bool) -> Control {
+    pub fn connect(port: u16, password: bool) -> Control {
         let mut control = Control {
-            stream: connect(server.port()),
+            stream: connect(port),
             count: 0,
         };
         if password {

@@ -15,6 +15,8 @@ const SILENCE: Duration = Duration::from_millis(2);
 /// The same where a command in the batch waits by itself, for far shorter.
 const SILENCE_WHEN_WAITING: Duration = Duration::from_millis(500);
 
+/// A side that is said to be open is watched for so long, after it has been asked on other connections.
+const AFTERWARDS: Duration = Duration::from_millis(10);
 /// So long is waited for as many bytes as the other side said; there may be fewer, where answers differ by nature.
 const SHORTER: Duration = Duration::from_secs(3);
 
@@ -42,16 +44,23 @@ pub struct Said {
 pub struct Pair {
     ports: [u16; 2],
     open: Option<[TcpStream; 2]>,
+    /// Others, to see that a side had the time to read what was sent: one to the server of the direct side, one through
+    /// lockward.
+    beside: [Control; 2],
 }
 
 impl Pair {
     /// The direct side first.
-    pub fn new(ports: [u16; 2]) -> Pair {
-        Pair { ports, open: None }
+    pub fn new(ports: [u16; 2], password: bool) -> Pair {
+        Pair {
+            ports,
+            open: None,
+            beside: ports.map(|port| Control::connect(port, password)),
+        }
     }
 
-    /// Says a batch. `control` is one to the server of the direct side.
-    pub fn say(&mut self, batch: &Batch, control: &mut Control, dice: &mut Dice) -> [Said; 2] {
+    /// Says a batch.
+    pub fn say(&mut self, batch: &Batch, dice: &mut Dice) -> [Said; 2] {
         if batch.fresh {
             self.open = None;
         }
@@ -60,8 +69,9 @@ impl Pair {
         let most = [batch.bytes.len(), batch.bytes.len(), 1460, 200, 7][dice.below(5)];
         // No more than some hundred packets.
         send_split(&mut proxied, &batch.bytes, most.max(batch.bytes.len() / 300), dice);
-        let mut one = hear_direct(&mut direct, batch, control);
-        let mut other = hear_proxied(&mut proxied, batch, one.left, one.bytes.len());
+        let [server, lockward] = &mut self.beside;
+        let mut one = hear_direct(&mut direct, batch, server);
+        let mut other = hear_proxied(&mut proxied, batch, &one, lockward);
         if one.left == Left::Waiting {
             for (stream, said) in [(&mut direct, &mut one), (&mut proxied, &mut other)] {
                 let _ = stream.shutdown(Shutdown::Write);
@@ -135,18 +145,29 @@ fn hear_direct(stream: &mut TcpStream, batch: &Batch, control: &mut Control) -> 
     Said { bytes, left }
 }
 
-/// The side with lockward has no such connection beside it: it must come to where the direct side is, which said `length`
-/// bytes.
-fn hear_proxied(stream: &mut TcpStream, batch: &Batch, expected: Left, length: usize) -> Said {
+/// The side with lockward must come to where the direct side is. A connection beside it says less than that of the server,
+/// since lockward reads several at once: whether it waits takes a look at the clock.
+fn hear_proxied(stream: &mut TcpStream, batch: &Batch, direct: &Said, beside: &mut Control) -> Said {
     let mut bytes = Vec::new();
-    let left = match expected {
+    let left = match direct.left {
         Left::Open => hear(stream, &mut bytes, LIMIT, |bytes| bytes.ends_with(&batch.end)),
         Left::Closed => hear(stream, &mut bytes, LIMIT, |_| false),
         // Before the client closes its half it must have heard what is due: lockward ends a waiting command at once then.
-        Left::Waiting | Left::Silent => match hear(stream, &mut bytes, SHORTER, |bytes| bytes.len() >= length) {
-            Left::Closed => Left::Closed,
-            _ => Left::Waiting,
-        },
+        Left::Waiting | Left::Silent => {
+            let heard = hear(stream, &mut bytes, SHORTER, |bytes| bytes.len() >= direct.bytes.len());
+            if heard == Left::Open {
+                // All that is due is there, and it may be nothing: does it close then, or say more?
+                beside.ask(&["PING"]);
+                beside.ask(&["PING"]);
+            }
+            match heard {
+                Left::Closed => Left::Closed,
+                _ => match hear(stream, &mut bytes, AFTERWARDS, |_| false) {
+                    Left::Closed => Left::Closed,
+                    _ => Left::Waiting,
+                },
+            }
+        }
     };
     Said { bytes, left }
 }

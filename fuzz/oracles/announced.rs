@@ -11,7 +11,10 @@ pub fn check(input: &[u8]) {
     let header = &input[..length];
     assert!(length <= LONGEST_2.max(LONGEST_1), "a header of {length} bytes");
     match said {
-        Ok(Announced::More(_)) => {}
+        Ok(Announced::More(_)) => {
+            let whole = (0..=input.len()).find(|end| expected(&input[..*end]).is_some());
+            assert_eq!(whole, None, "asks for more than the header");
+        }
         Ok(Announced::Client(client)) => assert_eq!(expected(header), Some(Some(client)), "whose connection?"),
         Ok(Announced::Nobody) => assert_eq!(expected(header), Some(None), "nobody's?"),
         Err(_) => assert_eq!(expected(header), None, "a good header is refused"),

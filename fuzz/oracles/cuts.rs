@@ -5,7 +5,7 @@
 pub struct Cuts<'a> {
     /// The bits that are free for the oracle.
     pub flags: u8,
-    sizes: &'a [u8],
+    pub sizes: &'a [u8],
     /// What is cut.
     pub bytes: &'a [u8],
 }

@@ -17,7 +17,10 @@ pub enum Read {
     Unclear(&'static str),
 }
 
+/// Of a line without its end. A server takes a longer one if its end comes in the same packet, lockward never.
 const LINE_MAX: usize = 64 * 1024;
+const BULK_TOO_BIG: &str = "too big bulk count string";
+const INLINE_TOO_BIG: &str = "too big inline request";
 
 /// Reads the first request.
 pub fn read(input: &[u8], authenticated: bool) -> Read {
@@ -57,10 +60,12 @@ fn array(input: &[u8], authenticated: bool) -> Read {
     let mut arguments = Vec::new();
     for _ in 0..count.unwrap_or(0) {
         let rest = &input[at..];
-        let (length, size) = match header(rest, "invalid bulk length", "too big bulk count string") {
+        let (length, size) = match header(rest, "invalid bulk length", BULK_TOO_BIG) {
             Ok(found) => found,
             // A line that is no `$` line is complained of as such, whatever stands in it.
-            Err(Read::Unclear(_)) if rest[0] != b'$' => return Read::Unclear("expected '$'"),
+            Err(Read::Unclear(text)) if rest[0] != b'$' && text != BULK_TOO_BIG => {
+                return Read::Unclear("expected '$'");
+            }
             Err(read) => return read,
         };
         if rest[0] != b'$' {
@@ -92,6 +97,9 @@ fn header(rest: &[u8], unclear: &'static str, too_big: &'static str) -> Result<(
         let over = rest.len() > LINE_MAX;
         return Err(if over { Read::Refused(Some(too_big)) } else { Read::More });
     };
+    if end > LINE_MAX {
+        return Err(Read::Unclear(too_big));
+    }
     if end + 1 >= rest.len() {
         return Err(Read::More);
     }
@@ -117,11 +125,14 @@ fn inline(input: &[u8]) -> Read {
     else {
         let over = input.len() > LINE_MAX;
         return if over {
-            Read::Refused(Some("too big inline request"))
+            Read::Refused(Some(INLINE_TOO_BIG))
         } else {
             Read::More
         };
     };
+    if end > LINE_MAX {
+        return Read::Unclear(INLINE_TOO_BIG);
+    }
     let line = &input[..end];
     match split(line.strip_suffix(b"\r").unwrap_or(line)) {
         Err(Unsplit::Unbalanced) => Read::Refused(Some("unbalanced quotes in request")),

@@ -26,10 +26,22 @@ struct Found {
     error: Option<RequestError>,
 }
 
-/// Bit 0: the client is logged in. The rest is cut into packets.
+/// Of a line that is made long, so many bytes at its end are repeated so often: 64 KB less eight bytes, so that each
+/// length about the limit is a matter of what stands before them.
+const REPEATED: usize = 8;
+const TIMES: usize = 8191;
+
+/// Bit 0: the client is logged in. Bit 1: the last line is made long. The rest is cut into packets.
 pub fn check(input: &[u8]) {
     let Some(cuts) = Cuts::read(input) else { return };
-    let (bytes, authenticated) = (cuts.bytes, cuts.flags & 1 == 1);
+    let authenticated = cuts.flags & 1 == 1;
+    let long = if cuts.flags & 2 == 2 {
+        with_a_long_line(cuts.bytes)
+    } else {
+        cuts.bytes.to_vec()
+    };
+    let cuts = Cuts { bytes: &long, ..cuts };
+    let bytes = cuts.bytes;
     let whole = found(authenticated, bytes, core::iter::once(bytes.len()));
     let in_packets = found(authenticated, bytes, cuts.ends());
     assert_eq!(whole, in_packets, "packets make a difference");
@@ -39,12 +51,24 @@ pub fn check(input: &[u8]) {
         sound(&bytes[start..frame.end], frame);
         start = frame.end;
     }
-    // A streamed request is past its name, so only the server can tell a browser then.
-    if whole.error != Some(RequestError::CrossProtocol) {
-        let (ends, error) = streamed(authenticated, bytes, cuts.ends());
-        let whole_ends: Vec<usize> = whole.frames.iter().map(|frame| frame.end).collect();
-        assert_eq!((ends, error), (whole_ends, whole.error), "streaming makes a difference");
+    let (mut ends, mut error) = streamed(authenticated, bytes, cuts.ends());
+    let whole_ends: Vec<usize> = whole.frames.iter().map(|frame| frame.end).collect();
+    // A streamed request is past its name, so only the server can tell a browser then: what is read from there on is
+    // nobody's.
+    if whole.error == Some(RequestError::CrossProtocol) {
+        ends.truncate(whole_ends.len());
+        error = whole.error;
     }
+    assert_eq!((ends, error), (whole_ends, whole.error), "streaming makes a difference");
+}
+
+/// The end of the last line that has any text is repeated, its line end is not.
+fn with_a_long_line(bytes: &[u8]) -> Vec<u8> {
+    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let (before, repeated) = text.split_at(begin.max(text.len().saturating_sub(REPEATED)));
+    [before, &repeated.repeat(TIMES), &bytes[text.len()..]].concat()
 }
 
 fn found(authenticated: bool, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Found {

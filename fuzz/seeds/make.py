@@ -4,6 +4,7 @@ import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WHOLE, BYTEWISE = b"\x08", b"\x09\x01"      # flags: logged in; no cuts, or one byte after the other
+LONG, LONG_CUT, LONG_OUT = b"\x18", b"\x19\xff", b"\x11\xfb"    # the last eight bytes of the last line 8,191 times; cut; logged out
 
 REQUESTS = [
     b"*1\r\n$4\r\nPING\r\n", b"*3\r\n$3\r\nSET\r\n$6\r\nlock:a\r\n$0\r\n\r\n*0\r\nPING\r\n", b"*-1\r\n*1\r\n$4\r\nPING\r\n",
@@ -12,6 +13,11 @@ REQUESTS = [
     b"SET lock:a \"a b\\x41\\n\" 'c\\'d' NX\r\n \r\n", b"DEL \"a\"b\r\n", b"DEL \"a\"\x0bb\r\n", b"GET \xff\r\n", b"POST / HTTP/1.1\r\n",
     b"*1\r\n$7\r\nHost:\0x\r\n", b"*11\r\n$4\r\nECHO\r\n", b"*10\r\n$16385\r\n", b"*1\r\n$1\n\r\na\r\n", b"*100000000\r\n",
 ]
+# Lines without an end and with one, of 65,535 to 65,538 bytes when they are made long.
+LINES = [b"*", b"*1\r\n$", b"*1\r\nX", b"PING ", b"PING\0", b"ECHO \"", b"*1\r\n$4\r\nPING\r\nECHO "]
+ENDS = [b"", b"\n", b"\r\n"]
+LONG_LINES = [(start + b"1" * (16 - len(start.split(b"\n")[-1]) + size - 65536) + end)
+              for start in LINES for end in ENDS for size in (65535, 65536, 65537, 65538)]
 INLINE = [b"SET lock:a 'a b' \"c\\x00\\n\\r\\t\\a\\b\\q\\\"\"", b"\"\" a", b"a\"b c\"", b"'a\\'b' x", b"\"a", b"\"a\"\x0bb", b"\x0b\x0c\t ",
           b"ECHO a\x0bb \x85\xa0", b"\"post\\x00\"", b"a\r\r", b"\"\\xff\\x4g\\x\"", b"'a'\r", b"\xff", b"a\\x41"]
 REPLIES = [
@@ -50,7 +56,8 @@ def write(target, seeds):
 
 
 def main():
-    write("request", [WHOLE + seed for seed in REQUESTS] + [BYTEWISE + seed for seed in REQUESTS] + [b"\0" + REQUESTS[-4], b"\0" + REQUESTS[-3]])
+    write("request", [WHOLE + seed for seed in REQUESTS] + [BYTEWISE + seed for seed in REQUESTS] + [b"\0" + REQUESTS[-4], b"\0" + REQUESTS[-3]] +
+          [(LONG, LONG_CUT, LONG_OUT)[index % 3] + line for index, line in enumerate(LONG_LINES)])
     write("inline", [BYTEWISE + seed for seed in INLINE])
     write("reply", [WHOLE + seed for seed in REPLIES] + [BYTEWISE + seed for seed in REPLIES])
     write("glob", [bytes([len(p), len(o)]) + p + o + key for p, o, key in GLOBS] +
