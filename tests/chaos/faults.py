@@ -1,7 +1,7 @@
 """What breaks in a run: one fault after the other by a seeded plan, each written down from before it began until it was
 over.
 
-Every kind comes once before any comes twice. It does not look at what the clients make of it.
+Every kind comes once before any comes twice, but jumps of the clock, which come there and back. It does not look at what the clients make of it.
 """
 import contextlib
 import os

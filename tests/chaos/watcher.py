@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The watcher of a run: looks at all keys directly on the server ten times a second, and tries whether each link is quick.
-Started by run.py, with what it must know as JSON; ends at SIGTERM, after a last look.
+Started by run.py, with what it must know as JSON; ends at SIGTERM.
 
     watcher.py '{"folder": PATH, "name": NAME, "server": PORT, "links": {"A": PORT, "B": PORT}, "keys": [KEY, ...]}'
 """
