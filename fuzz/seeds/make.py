@@ -28,7 +28,7 @@ REPLIES = [
 ]
 GLOBS = [(b"lock:*", b"lock:*", b"lock:a"), (b"[^a-c]?*", b"", b"dxyz"), (b"[a-", b"a", b"-"), (b"[a-]x", b"", b"]"), (b"\\*a\\", b"*", b"*a\\"),
          (b"*a*b*c*", b"*", b"aabbcc"), (b"", b"", b""), (b"*", b"a*", b""), (b"[]a]", b"", b"a"), (b"[\\]a]", b"", b"]"), (b"[z-a]", b"", b"\xff"),
-         (b"[\x80-a]", b"", b"\xff"), (b"*" * 30 + b"a", b"", b"aaaaaaaaaab"), (b"[^", b"", b"x"), (b"a*", b"a*b", b"ab"), (b"?*?", b"", b"a")]
+         (b"[\x80-a]", b"", b"\xff"), (b"*" * 30 + b"a", b"", b"aaaaaaaaaab"), (b"[^", b"", b"x"), (b"a*", b"a*b", b"ab"), (b"?*?", b"", b"a"), (b"**", b"*", b"")]
 RULES = [b"\0lock:*\nlock:a", b"\0lock:a*,b*\n\1lock:*\n\2*\nlock:ab", b"\2*\n\0lock:*\nlock:a", b"\0*\nlockward:{a}", b"\0[ab]*\n\1?\n\0a\na",
          b"\1\n\0*\n", b"\0\\a\n\1a\na", b"\0lock:*\n\0lock:*\n\2lock:x\nlock:x", b"\0[^a]\n\1b\nb"]
 PROXY = [b"PROXY TCP4 192.0.2.1 192.0.2.9 40000 6379\r\n*1\r\n", b"PROXY TCP6 ::1 2001:db8::1 1 0\r\n", b"PROXY UNKNOWN\r\n", b"PROXY UNKNOWN x y\r\n",

@@ -144,6 +144,8 @@ impl Glob {
     /// beginning and a star, or a key without wildcards), so `false` proves nothing.
     pub fn covers(&self, other: &Glob) -> bool {
         match (&self.rest, &other.rest) {
+            // `**` matches all that `*` does, but for the empty key.
+            _ if other.matches_empty && !self.matches_empty => false,
             (_, Rest::Nothing) => self.matches(&other.prefix),
             (Rest::Anything, _) => other.prefix.starts_with(&self.prefix),
             _ => false,

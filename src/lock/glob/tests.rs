@@ -69,6 +69,8 @@ fn a_pattern_covers_narrower_ones() {
     assert!(covers("lock:*", "lock:free:*"));
     assert!(covers("lock:*", "lock:free"));
     assert!(covers("l?ck", "lock"));
+    // The empty key is matched by `*` and nothing else.
+    assert!(!covers("**", "*") && covers("*", "**") && covers("**", "a*"));
     assert!(!covers("lock:free:*", "lock:*"));
     assert!(!covers("lock:a", "lock:*"));
 }
