@@ -97,21 +97,27 @@ pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     if word.len() > 100 {
         return None;
     }
-    let word = word.to_ascii_lowercase();
-    let (distance, near) = known
-        .map(|k| (distance(&word, &k.to_ascii_lowercase()), k))
-        .min_by_key(|(d, _)| *d)?;
-    (distance <= 1.max(near.len() / 3)).then_some(near)
+    let near_enough = |known: &'a str| {
+        let limit = 1.max(known.len() / 3);
+        // Words whose lengths differ more need no closer look.
+        let distance = (known.len().abs_diff(word.len()) <= limit).then(|| distance(word, known))?;
+        (distance <= limit).then_some((distance, known))
+    };
+    let (_, nearest) = known.filter_map(near_enough).min_by_key(|(distance, _)| *distance)?;
+    Some(nearest)
 }
 
-/// How many letters must be put in, taken out or changed to make one word of the other (Levenshtein).
+/// How many letters must be put in, taken out or changed to make one word of the other (Levenshtein), whatever their
+/// case.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut left = i + 1;
         let mut corner = i;
         for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let best = (corner + usize::from(x != y)).min(left + 1).min(*cell + 1);
+            let best = (corner + usize::from(!x.eq_ignore_ascii_case(&y)))
+                .min(left + 1)
+                .min(*cell + 1);
             corner = std::mem::replace(cell, best);
             left = best;
         }
@@ -133,7 +139,7 @@ mod tests {
             ("patern", "pattern", 1),
             ("kitten", "sitting", 3),
             ("ab", "ba", 2),
-            ("x", "x", 0),
+            ("x", "X", 0),
         ] {
             assert_eq!(distance(a, b), expected, "{a} {b}");
             assert_eq!(distance(b, a), expected, "{b} {a}");
