@@ -1,4 +1,6 @@
 //! The glob against real servers: thousands of patterns, each against some hundred keys, must find what `KEYS` finds.
+//!
+//! `LOCKWARD_TEST_ROUNDS=N` plays N rounds, each with other keys, instead of one.
 
 mod real_server;
 
@@ -40,21 +42,30 @@ fn finds_what_the_server_finds(program: &str, name: &str) {
     let server = RealServer::start(program);
     let client = redis::Client::open(format!("redis+unix://{}", server.socket().display())).expect("a valid address");
     let mut connection = client.get_connection().expect("the server listens");
+    let rounds = std::env::var("LOCKWARD_TEST_ROUNDS").map_or(1, |rounds| rounds.parse().expect("a number of rounds"));
     let mut runner = TestRunner::default();
+    for _ in 0..rounds {
+        round(&mut connection, &mut runner, name);
+    }
+    println!("{name}: {} pairs", rounds * PATTERNS * KEYS);
+}
+
+fn round(connection: &mut redis::Connection, runner: &mut TestRunner, name: &str) {
+    let () = redis::cmd("FLUSHALL").query(connection).expect("FLUSHALL");
     let mut keys: BTreeSet<Vec<u8>> = BTreeSet::from([Vec::new(), b"lock:a".to_vec()]);
     let key = prop::collection::vec(byte(), 1..7);
     while keys.len() < KEYS {
-        keys.insert(generate(&mut runner, &key));
+        keys.insert(generate(runner, &key));
     }
     for key in &keys {
-        let () = redis::cmd("SET").arg(key).arg(1).query(&mut connection).expect("SET");
+        let () = redis::cmd("SET").arg(key).arg(1).query(connection).expect("SET");
     }
 
     let patterns = patterns();
     let mut matches = 0;
     for _ in 0..PATTERNS {
-        let pattern = generate(&mut runner, &patterns);
-        let theirs: BTreeSet<Vec<u8>> = redis::cmd("KEYS").arg(&pattern).query(&mut connection).expect("KEYS");
+        let pattern = generate(runner, &patterns);
+        let theirs: BTreeSet<Vec<u8>> = redis::cmd("KEYS").arg(&pattern).query(connection).expect("KEYS");
         let glob = Glob::new(&pattern);
         let ours: BTreeSet<Vec<u8>> = keys.iter().filter(|key| glob.matches(key)).cloned().collect();
         matches += ours.len();

@@ -31,11 +31,12 @@ struct Found {
 const REPEATED: usize = 8;
 const TIMES: usize = 8191;
 
-/// Bit 0: the client is logged in. Bit 1: the last line is made long. The rest is cut into packets.
+/// Bit 0 of the flags: the client is logged in. Bit 1, if the others are clear: the last line is made long (few are, for
+/// they take a hundred times as long to read). The rest is cut into packets.
 pub fn check(input: &[u8]) {
     let Some(cuts) = Cuts::read(input) else { return };
     let authenticated = cuts.flags & 1 == 1;
-    let long = if cuts.flags & 2 == 2 {
+    let long = if cuts.flags >> 1 == 1 {
         with_a_long_line(cuts.bytes)
     } else {
         cuts.bytes.to_vec()
