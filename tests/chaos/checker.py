@@ -14,12 +14,13 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
-from history import MS, REPLIES, SOME, UNDONE, History      # noqa: E402
+from causes import MS                                       # noqa: E402
+from connections import LOST, REPLIES                       # noqa: E402
+from history import SOME, UNDONE, UNTRUE, History           # noqa: E402
 from leases import MARGIN, Key                              # noqa: E402
 
 TWO_HOLDERS = "two surely-held leases at once"
 TOOK_EFFECT = "a foreign or late release that took effect"
-UNTRUE = "an untruthful answer"
 TTL_CHANGED = "a TTL that somebody else changed"
 NOT_GROWN = "a fencing token that did not grow"
 NOT_FREE = "a lock not free after its end"
@@ -27,7 +28,7 @@ VANISHED = "a surely-held lease that vanished"
 # Each with a check without which it was not looked for.
 KINDS = {TWO_HOLDERS: "leases held alone", TOOK_EFFECT: "releases that met a sure lease of another owner",
          UNTRUE: "values read", TTL_CHANGED: "a look found the holder's TTL", NOT_GROWN: "fencing tokens",
-         REPLIES: "nonces came back", NOT_FREE: "a look found the lock free", VANISHED: "a look found a lock that may be there"}
+         REPLIES: "nonces came back", LOST: "connections", NOT_FREE: "a look found the lock free", VANISHED: "a look found a lock that may be there"}
 
 
 class Verdict:
@@ -54,6 +55,7 @@ def judge(history):
     for what, text in history.wrong:
         verdict.fault(what, "", text)
     verdict.checks["nonces came back"] = history.nonces
+    verdict.checks["connections"] = len(history.opened)
     ops, looks = collections.defaultdict(list), collections.defaultdict(list)
     for op in history.ops:
         ops[op.key].append(op)

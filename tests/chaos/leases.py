@@ -125,7 +125,7 @@ class Key:
                 if lease.start <= end and start <= until:
                     until = start
             if self.rule == "left":
-                until = min(until, self.history.closed.get(lease.connection, FOREVER),
+                until = min(until, self.history.closed(lease.connection),
                             self.history.deaths.get(lease.op.process, (FOREVER,))[0])
                 at = bisect.bisect_left(faults, lease.start - 2000 * MS)
                 until = min(until, faults[at] if at < len(faults) else FOREVER)
@@ -216,7 +216,7 @@ class Owners:
             meant = self.key.meant(op)
             stray = self.is_unsure(owner, op.start, op.latest)
             # The proxy may have seen the end of the connection a little before the client did.
-            orphan = meant is not None and self.history.closed.get(meant.connection, FOREVER) <= op.latest + AFTERWARDS
+            orphan = meant is not None and self.history.closed(meant.connection) <= op.latest + AFTERWARDS
             if not stray and not orphan:
                 continue
             at = bisect.bisect_right(starts, op.latest)

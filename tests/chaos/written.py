@@ -5,8 +5,9 @@ owner is `a`, the connection its first, and a TTL 100 ms.
 """
 import json
 
-from checker import NOT_FREE, NOT_GROWN, REPLIES, TOOK_EFFECT, TTL_CHANGED, TWO_HOLDERS, UNTRUE, VANISHED, judge
-from history import MS, History
+from checker import LOST, NOT_FREE, NOT_GROWN, REPLIES, TOOK_EFFECT, TTL_CHANGED, TWO_HOLDERS, UNTRUE, VANISHED, judge
+from causes import MS
+from history import History
 
 KEY = "lock:name:0"
 BASE = 10 ** 6
@@ -56,6 +57,11 @@ def closed(time, connection="1", why="lost"):
     return [["x", "p:" + connection, at(time), why]]
 
 
+def broken(time, connection="1", kind="cut"):
+    """A connection that a fault has ended."""
+    return fault(kind, time - 1, time) + closed(time, connection)
+
+
 def clock(time, ahead, took=1):
     return [["t", at(time), at(time + took), int((BASE + time + took / 2 + ahead) * 1000), 0]]
 
@@ -73,13 +79,13 @@ def cases():
     # ---- two holders
     yield "two holders", story(one, taken(2, 50, 51, **other)), {TWO_HOLDERS}
     yield "two, but the first was giving up", story(one, given_up(3, 49, 52, 1), taken(2, 50, 51, **other)), set()
-    yield "two, but nobody knows of the first", story(taken(1, 0, 1, reply="lost"), taken(2, 50, 51, **other)), set()
+    yield "two, but nobody knows of the first", story(taken(1, 0, 1, reply="lost"), broken(1), taken(2, 50, 51, **other)), set()
     yield "two, but the first never heard", story(taken(1, 0, None), taken(2, 50, 51, **other)), set()
     yield "two, but the first had run out", story(one, taken(2, 104, 105, **other)), set()
     yield "two, though the first was extended", story(
         one, extended(3, 50, 51, 200, 1), taken(2, 140, 141, **other)), {TWO_HOLDERS}
     yield "two, but nobody knows of the extend", story(
-        one, extended(3, 50, 51, 200, 1, "lost"), taken(2, 140, 141, **other)), set()
+        one, extended(3, 50, 51, 200, 1, "lost"), broken(51), taken(2, 140, 141, **other)), set()
     yield "two, but the server had lost all", story(one, loss(20, 30), taken(2, 50, 51, **other)), set()
     yield "two, but the clock was put on", story(
         one, clock(-10, 0), clock(20, 80), taken(2, 50, 51, **other)), set()
@@ -88,14 +94,14 @@ def cases():
     # ---- releases that took effect
     yield "a foreign release", story(one, given_up(2, 50, 51, 0, **other)), {TOOK_EFFECT}
     yield "a foreign release that was refused", story(one, given_up(2, 50, 51, 0, 0, **other)), set()
-    yield "a foreign release that nobody knows of", story(one, given_up(2, 50, 51, 0, "lost", **other)), set()
+    yield "a foreign release that nobody knows of", story(one, given_up(2, 50, 51, 0, "lost", **other), broken(51, "2")), set()
     yield "a late release", story(late, taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
     yield "a late release that was refused", story(late, taken(2, 60, 61, **second), given_up(3, 70, 71, 1, 0)), set()
     yield "a late release that took another's", story(
         late, taken(2, 60, 61, **other), given_up(3, 70, 71, 1)), {TOOK_EFFECT}
     yield "a late release, but perhaps before", story(late, taken(2, 60, 65, **second), given_up(3, 59, 71, 1)), set()
     yield "a late release after its connection, on that of the lease", story(
-        late, closed(55), taken(2, 60, 61, **second), given_up(3, 70, 71, 1, **second)), set()
+        late, broken(55), taken(2, 60, 61, **second), given_up(3, 70, 71, 1, **second)), set()
     yield "a late release after a loss of all", story(
         late, loss(52, 58), taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), set()
     yield "a late release after the clock was put back", story(
@@ -105,19 +111,19 @@ def cases():
     # ---- answers
     yield "0 for a sure holder", story(one, given_up(2, 50, 51, 1, 0)), {UNTRUE}
     yield "0 for a holder who owes", story(
-        taken(3, -100, -99, 20, reply="lost"), one, given_up(2, 50, 51, 1, 0)), set()
-    owing = story(taken(3, -2000, -1999, 20, reply="lost", connection="3"), taken(4, -60, -59, 50, connection="4"),
-                  closed(-5, "4"), taken(5, 0, 1, **second))
+        taken(3, -100, -99, 20, reply="lost", connection="3"), broken(-99, "3"), one, given_up(2, 50, 51, 1, 0)), set()
+    owing = story(taken(3, -2000, -1999, 20, reply="lost", connection="3"), broken(-1999, "3"),
+                  taken(4, -60, -59, 50, connection="4"), broken(-5, "4"), taken(5, 0, 1, **second))
     yield "0 for a holder who owes, though a release was done on the connection of another lease", story(
         owing, given_up(6, 10, 11, 4, **second), given_up(7, 15, 16, 5, 0, **second),
         taken(8, 20, 21, connection="5"), given_up(9, 30, 31, 8, 0, connection="6")), set()
     yield "0 for a holder though all was paid", story(
-        taken(3, -2000, -1999, 20, reply="lost", connection="3"), taken(5, 0, 1, **second),
+        taken(3, -2000, -1999, 20, reply="lost", connection="3"), broken(-1999, "3"), taken(5, 0, 1, **second),
         given_up(6, 10, 11, 5, connection="4"), taken(8, 20, 21, connection="5"),
         given_up(9, 30, 31, 8, 0, connection="6")), {UNTRUE}
     yield "0 for one who may have run out", story(one, given_up(2, 95, 101, 1, 0)), set()
     yield "no memory for a release", story(one, given_up(2, 50, 51, 1, "-OOM command not allowed")), {UNTRUE}
-    yield "no memory for an acquire", story(taken(1, 0, 1, reply="-OOM command not allowed")), set()
+    yield "no memory for an acquire", story(taken(1, 0, 1, reply="-OOM command not allowed"), fault("oom", 0, 9)), set()
     yield "an answer of another type", story(taken(1, 0, 1, reply=1)), {UNTRUE}
     yield "0 for the holder's extend", story(one, extended(2, 50, 51, 100, 1, 0)), {UNTRUE}
     yield "the value of nobody", story(one, op(2, 50, 51, "get", "$somebody", 1)), {UNTRUE}
@@ -130,8 +136,8 @@ def cases():
         taken(1, 0, 4000, reply="lost"), closed(4000, why="silence"), fault("server-stop", 0, 4000)), set()
     yield "a reply too many", [["u", "p:1", at(1), "1"]], {REPLIES}
     refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
-    yield "a word of farewell before anything was asked", story(refused, closed(2)), set()
-    yield "the same later on", story(one, refused, closed(2)), {REPLIES}
+    yield "a word of farewell before anything was asked", story(refused, broken(2, kind="server-kill")), set()
+    yield "the same later on", story(one, refused, broken(2)), {REPLIES}
     # ---- what the server has
     yield "a lease that vanished", story(one, look(50, 51, -2)), {VANISHED}
     yield "a lease that was lost", story(one, loss(40, 45), look(50, 51, -2)), set()
@@ -147,8 +153,8 @@ def cases():
     yield "a lock that is there after its release", story(one, given_up(2, 50, 51, 1), look(60, 61, 40)), {NOT_FREE}
     yield "a lock that stays, and refuses", story(one, taken(2, 110, 111, reply=None, **other)), {NOT_FREE}
     yield "a lock of somebody who was not told", story(
-        one, taken(2, 105, 106, reply="lost", **other), look(110, 111, 94)), set()
-    yield "a lock whose release was lost", story(one, given_up(2, 50, 51, 1, "lost"), look(60, 61, 40)), set()
+        one, taken(2, 105, 106, reply="lost", **other), broken(106, "2"), look(110, 111, 94)), set()
+    yield "a lock whose release was lost", story(one, given_up(2, 50, 51, 1, "lost"), broken(51), look(60, 61, 40)), set()
     yield "renewal after expiry", story(taken(1, 0, 1, 50), look(30, 31, 20), look(70, 71, 100)), {NOT_FREE}
     # ---- fencing
     again = taken(3, 60, 61, **other)
