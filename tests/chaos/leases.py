@@ -9,7 +9,8 @@ at most one release for each acquire, within the window), and which owners surel
 """
 import bisect
 
-from history import AFTERWARDS, FOREVER, MS, UNDONE
+from causes import MS, meets, merged
+from history import AFTERWARDS, FOREVER, UNDONE
 import layout
 
 MARGIN = 4 * MS             # the server counts whole milliseconds, and clocks may be adjusted a little
@@ -210,13 +211,15 @@ class Owners:
 
     def cut(self, owner, leases, releases):
         """Leases that such a release may have met are sure only until it began; and so are those of the connection on which
-        the release of one came whose own connection was closed (the second exception of promise 2)."""
+        a late release came while the owner owed one from a connection that was closed (the second exception of promise 2)."""
         starts = [lease.start for lease in leases]
+        returned = self.find_returned(leases, starts)
         for op in releases:
             meant = self.key.meant(op)
             stray = self.is_unsure(owner, op.start, op.latest)
             # The proxy may have seen the end of the connection a little before the client did.
-            orphan = meant is not None and self.history.closed(meant.connection) <= op.latest + AFTERWARDS
+            orphan = meant is not None and (self.history.closed(meant.connection) <= op.latest + AFTERWARDS
+                                            or meets(returned, op.start, op.latest))
             if not stray and not orphan:
                 continue
             at = bisect.bisect_right(starts, op.latest)
@@ -225,20 +228,63 @@ class Owners:
                     lease.sure_until = min(lease.sure_until, max(op.start, lease.start))
                     lease.untouched_until = min(lease.untouched_until, max(op.start, lease.start))
 
+    def find_returned(self, leases, starts):
+        """Spans in which the owner may owe for a lease of a connection that was closed, though that one's release has come: it
+        came while the owner held another lease, so the payment was doubtful, and when that one expired unreleased the debt
+        came back in the place of its own, with its old time (DESIGN.md, section 3, accounting)."""
+        out = []
+        for lease in leases:
+            op, closed = lease.release, self.history.closed(lease.connection)
+            if op is None or op.result == 1 or closed == FOREVER:
+                continue
+            at = bisect.bisect_right(starts, op.latest)
+            for other in leases[max(0, at - 40):at]:
+                settled = other.release is not None and other.release.result == 1 and other.release.start <= other.due_most
+                if other is not lease and other.due_most >= op.start and not settled:
+                    out.append((max(other.due_least, closed - AFTERWARDS), lease.due_most + WINDOW))
+        return merged([span for span in out if span[0] <= span[1]])
+
     def find_owing(self, owner, leases, releases):
         """Spans in which this owner may owe for a lease: their starts, (end, lease), and the latest end up to each."""
-        proofs = sorted((op.start, op.end) for op in releases if op.result == 1 and self.is_proof(op))
-        starts, spans, latest = [start for start, _ in proofs], [], []
+        spans, unpaid = [], []
         for lease in leases:
             op = lease.release
             if op is not None and op.answered() and lease.granted and op.owner == lease.owner:
-                until = op.end
+                spans.append((lease.start, op.end, lease))
             else:
-                at = bisect.bisect_left(starts, lease.latest)
-                until = proofs[at][1] if at < len(proofs) else FOREVER
-            spans.append((until, lease))
+                unpaid.append((lease.start, 0, lease))
+        spans += self.chains(unpaid + [(op.start, 1, op) for op in releases])
+        spans.sort(key=lambda span: span[:2])
+        latest = []
+        for _, until, _ in spans:
             latest.append(max(until, latest[-1]) if latest else until)
-        return [lease.start for lease in leases], spans, latest
+        return [start for start, _, _ in spans], [span[1:] for span in spans], latest
+
+    def chains(self, events):
+        """Spans in which one release is missing: since a lease that may never be released, until its debt is dropped or a
+        release proves that nothing is owed. Each release that may have paid for it leaves its own lease unpaid instead."""
+        since = until = None
+        unpaid = []
+        for start, kind, what in sorted(events, key=lambda event: event[:2]):
+            if until is not None and start > until:
+                yield since, until, None
+                since, until, unpaid = None, None, []
+            if kind == 0:
+                unpaid.append(what)
+                since, until = (start, self.dropped(what)) if until is None else (since, max(until, self.dropped(what)))
+            elif until is not None and what.result == 1 and self.is_proof(what):
+                yield since, what.end, None
+                unpaid = [lease for lease in unpaid if lease.latest > start]
+                since = min((lease.start for lease in unpaid), default=None)
+                until = max((self.dropped(lease) for lease in unpaid), default=None)
+            elif until is not None and what.result != 1 and self.key.meant(what) is not None:
+                until = max(until, self.dropped(self.key.meant(what)))
+        if until is not None:
+            yield since, until, None
+
+    def dropped(self, lease):
+        """When a debt for it is older than the window, by the server's clock."""
+        return later(self.history, lease.start, lease.due_most + WINDOW)
 
     def is_proof(self, op):
         """A release that was granted on another connection than that of the lease, which surely was the one there: so

@@ -57,6 +57,10 @@ def closed(time, connection="1", why="lost"):
     return [["x", "p:" + connection, at(time), why]]
 
 
+def opened(time, connection="1", proxy="A"):
+    return [["o", "p:" + connection, at(time), proxy, "127.0.0.1", "a"]]
+
+
 def broken(time, connection="1", kind="cut"):
     """A connection that a fault has ended."""
     return fault(kind, time - 1, time) + closed(time, connection)
@@ -102,6 +106,11 @@ def cases():
     yield "a late release, but perhaps before", story(late, taken(2, 60, 65, **second), given_up(3, 59, 71, 1)), set()
     yield "a late release after its connection, on that of the lease", story(
         late, broken(55), taken(2, 60, 61, **second), given_up(3, 70, 71, 1, **second)), set()
+    # What was paid while another lease of the owner was held comes back in its place, as that of a closed connection.
+    returned = story(taken(1, 0, 1, 50, connection="4"), taken(2, 60, 61, 50, **second), given_up(3, 70, 71, 1, 0),
+                     taken(5, 130, 131), given_up(6, 140, 141, 2))
+    yield "a late release on the connection of the lease", returned, {TOOK_EFFECT}
+    yield "the same, but what was paid before was of a closed connection", story(returned, broken(65, "4")), set()
     yield "a late release after a loss of all", story(
         late, loss(52, 58), taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), set()
     yield "a late release after the clock was put back", story(
@@ -121,6 +130,14 @@ def cases():
         taken(3, -2000, -1999, 20, reply="lost", connection="3"), broken(-1999, "3"), taken(5, 0, 1, **second),
         given_up(6, 10, 11, 5, connection="4"), taken(8, 20, 21, connection="5"),
         given_up(9, 30, 31, 8, 0, connection="6")), {UNTRUE}
+    unpaid = story(taken(3, -30000, -29999, 20, reply="lost", connection="3"), broken(-29999, "3"))
+    yield "0 for a holder who owes for nothing within the window", story(unpaid, one, given_up(2, 50, 51, 1, 0)), {UNTRUE}
+    yield "0 for a holder who owes since a late release was taken for another", story(
+        unpaid, taken(4, -15000, -14999, 20, **second), given_up(5, -14900, -14899, 4, 0, **second), one,
+        given_up(2, 50, 51, 1, 0)), set()
+    yield "0 for a holder whose late release was long ago", story(
+        taken(4, -15000, -14999, 20, **second), given_up(5, -14900, -14899, 4, 0, **second), one,
+        given_up(2, 50, 51, 1, 0)), {UNTRUE}
     yield "0 for one who may have run out", story(one, given_up(2, 95, 101, 1, 0)), set()
     yield "no memory for a release", story(one, given_up(2, 50, 51, 1, "-OOM command not allowed")), {UNTRUE}
     yield "no memory for an acquire", story(taken(1, 0, 1, reply="-OOM command not allowed"), fault("oom", 0, 9)), set()
@@ -134,10 +151,64 @@ def cases():
     yield "no reply", story(taken(1, 0, 4000, reply="lost"), closed(4000, why="silence")), {REPLIES}
     yield "no reply from a server that stood", story(
         taken(1, 0, 4000, reply="lost"), closed(4000, why="silence"), fault("server-stop", 0, 4000)), set()
+    yield "no reply to an ECHO", story(taken(1, 0, 4001, nonce="lost"), closed(4001, why="silence")), {REPLIES}
+    yield "no reply to an ECHO, from a server that slept", story(
+        taken(1, 0, 4001, nonce="lost"), closed(4001, why="silence"), fault("server-sleep", 1, 4000)), set()
+    yield "an ECHO that is lost on a connection that stands", taken(1, 0, 9, nonce="lost"), {LOST}
+    yield "an ECHO that was cut", story(taken(1, 0, 9, nonce="lost"), broken(9)), set()
+    yield "no reply to a name", story(opened(0), taken(1, 5000, 5001, **second), look(5010, 5011, 90)), {REPLIES}
+    yield "a name that is used", story(opened(0), one, given_up(2, 50, 51, 1), look(5010, 5011, -2)), set()
+    yield "no RESP", story(one, closed(20, why="garbled"), fault("cut", 19, 20)), {REPLIES}
     yield "a reply too many", [["u", "p:1", at(1), "1"]], {REPLIES}
     refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
     yield "a word of farewell before anything was asked", story(refused, broken(2, kind="server-kill")), set()
     yield "the same later on", story(one, refused, broken(2)), {REPLIES}
+    # ---- connections
+    lost = taken(1, 0, 9, reply="lost")
+    yield "a connection that ends", story(one, closed(20)), {LOST}
+    yield "a connection that its client ends", story(one, closed(20, why="thrown away")), set()
+    yield "a connection that was cut", story(one, fault("cut", 10, 19), closed(20)), set()
+    yield "a connection that ends long after a cut", story(one, fault("cut", 10, 19), closed(300)), {LOST}
+    yield "a connection that ends before a cut", story(one, closed(20), fault("cut", 21, 22)), {LOST}
+    for kind in ("reload", "oom", "script-flush", "clock-jump", "client-stop", "server-stop"):
+        yield "a connection that ends at %s" % kind, story(one, fault(kind, 10, 20), closed(20)), {LOST}
+    yield "a connection through the other lockward", story(
+        opened(-5, proxy="B"), one, [["f", "cut", at(10), at(19), "SA"]], closed(20)), {LOST}
+    yield "a connection through that lockward", story(
+        opened(-5, proxy="A"), one, [["f", "cut", at(10), at(19), "SA"]], closed(20)), set()
+    yield "a connection that could not begin", story(opened(0), closed(1, why="refused")), {LOST}
+    yield "a connection that could not begin, for the server had just come back", story(
+        fault("server-kill", -500, -400), opened(0), closed(1, why="refused")), set()
+    yield "an answer lost on a connection that stands", lost, {LOST}
+    away = "-UPSTREAM cannot reach the server"
+    yield "the server is away", taken(1, 0, 9, reply=away), {LOST}
+    yield "the server is away, for it is killed", story(taken(1, 0, 9, reply=away), fault("server-kill", 5, 8)), set()
+    yield "the server is away, for it reads its data", story(
+        fault("server-kill", -2000, -1950), taken(1, 0, 9, reply=away), look(20, 21, -2)), set()
+    yield "the server is away though it serves again", story(
+        fault("server-kill", -2000, -1950), look(-1900, -1899, -2), taken(1, 0, 9, reply=away)), {LOST}
+    yield "the server is away in an upgrade", story(taken(1, 0, 9, reply=away), fault("upgrade", 5, 8)), {LOST}
+    yield "sent away in an upgrade", story(lost, closed(9), fault("upgrade", -900, -800)), set()
+    yield "sent away in an upgrade long after it had asked", story(
+        taken(1, 0, 400, reply="lost"), closed(400), fault("upgrade", -900, -800)), {LOST}
+    yield "carried out though it was sent away", story(
+        lost, closed(9), fault("upgrade", -900, -800), look(20, 21, 80)), {NOT_FREE}
+    yield "never sent, for the connection was over", story(
+        broken(-1), taken(1, 0, 1, reply="lost"), taken(2, 2, 3, **other), look(20, 21, 80)), set()
+    yield "carried out though it was never sent", story(broken(-1), taken(1, 0, 1, reply="lost"), look(20, 21, 80)), {NOT_FREE}
+    # ---- refusals
+    yield "no memory, but there was enough", taken(1, 0, 1, reply="-OOM command not allowed"), {UNTRUE}
+    yield "no memory for a read", story(
+        one, op(2, 50, 51, "get", "-OOM command not allowed", 1), fault("oom", 40, 60)), {UNTRUE}
+    yield "a replica's answer", taken(1, 0, 1, reply="-READONLY You can't write"), {UNTRUE}
+    yield "no server loads", taken(1, 0, 1, reply="-LOADING"), {UNTRUE}
+    loading = "-LOADING Redis is loading the dataset in memory"
+    yield "a server that loads", story(fault("server-kill", -100, -50), taken(1, 0, 1, reply=loading)), set()
+    yield "a transaction that WATCH broke", taken(1, 0, 1, reply=["exec", None, ["+OK", "+QUEUED"]]), set()
+    yield "a transaction that nothing broke", story(
+        one, given_up(2, 50, 51, 1, ["exec", None, ["+OK", "+QUEUED"]])), {UNTRUE}
+    yield "a transaction given up without a reason", taken(
+        1, 0, 1, reply=["exec", "-EXECABORT Transaction discarded", ["+OK", "+QUEUED"]]), {UNTRUE}
     # ---- what the server has
     yield "a lease that vanished", story(one, look(50, 51, -2)), {VANISHED}
     yield "a lease that was lost", story(one, loss(40, 45), look(50, 51, -2)), set()
