@@ -36,6 +36,7 @@ class Verdict:
 
     def __init__(self):
         self.found, self.checks, self.counts = [], collections.Counter(), collections.Counter()
+        self.sums = {}      # of releases of several locks: the operation, and how many it must and can have released
 
     def fault(self, what, key, text):
         self.found.append((what, key, text))
@@ -69,6 +70,7 @@ def judge(history):
         if key.rule == "name":
             fences(key, verdict)
         count(key, verdict)
+    sums(verdict)
     return verdict
 
 
@@ -81,6 +83,16 @@ def overlaps(key, verdict):
             verdict.fault(TWO_HOLDERS, key.name, "%r and %r" % (held, lease))
         if held is None or lease.sure_until > held.sure_until:
             held = lease
+
+
+def sums(verdict):
+    """A release of several locks says how many it released; which ones, nobody is told."""
+    for op, least, most in verdict.sums.values():
+        verdict.checks["sums of releases"] += 1
+        if op.reply < least:
+            verdict.fault(UNTRUE, op.key, "at least %d of %d had to be released: %r" % (least, op.parts, op))
+        elif op.reply > most:
+            verdict.fault(TOOK_EFFECT, op.key, "at most %d of %d can have been there: %r" % (most, op.parts, op))
 
 
 class Sweep:
@@ -167,7 +179,13 @@ class Sweep:
         if held and held is not meant:
             self.verdict.checks["releases that met a sure lease of %s" % (
                 "the same owner" if held.owner == op.owner else "another owner")] += 1
-        if op.result == 1:
+        due = meant is not None and meant.owner == op.owner and (
+            meant.since <= op.start and op.end <= meant.untouched_until) and not self.key.owners.owes(meant, op.start, op.end)
+        if op.result is SOME:
+            _, least, most = self.verdict.sums.get((op.process, op.number), (op, 0, 0))
+            mine = any(lease.owner == op.owner for lease in here)
+            self.verdict.sums[op.process, op.number] = (op, least + due, most + mine)
+        elif op.result == 1:
             if held and held is not meant:
                 self.fault(TOOK_EFFECT, "%r" % op, held, *([meant] if meant else []))
             elif not any(lease.owner == op.owner for lease in here):
@@ -175,7 +193,7 @@ class Sweep:
         elif op.result == 0 and meant is not None and meant.owner == op.owner:
             if meant.since <= op.start and op.end <= meant.untouched_until:
                 self.verdict.checks["releases of a sure holder that got 0"] += 1
-                if not self.key.owners.owes(meant, op.start, op.end):
+                if due:
                     self.fault(UNTRUE, "0 for a sure holder: %r" % op, meant)
 
     # ---- extends

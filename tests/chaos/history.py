@@ -29,7 +29,7 @@ class Op:
     """One operation on one key. Executed, if at all, between `start` and `latest`; `answered` says whether its reply came;
     `result` is 1 or 0 (or what was read), None where nobody knows, UNDONE where it was surely not executed."""
     __slots__ = ("process", "number", "start", "end", "latest", "connection", "kind", "spelling", "owner", "key",
-                 "argument", "reply", "nonce", "result", "seen", "lease")
+                 "argument", "reply", "nonce", "result", "seen", "lease", "parts")
 
     def answered(self):
         return self.result is not None and self.result is not UNDONE
@@ -164,6 +164,7 @@ class History:
 
     def understand(self, op):
         op.lease = op.seen = None
+        op.parts = len(op.key) if isinstance(op.key, list) else 1
         op.latest = op.end or FOREVER
         op.result = UNDONE if self.unheard(op) else self.result(op, op.reply)
         if op.answered():

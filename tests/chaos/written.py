@@ -9,7 +9,7 @@ from checker import LOST, NOT_FREE, NOT_GROWN, REPLIES, TOOK_EFFECT, TTL_CHANGED
 from causes import MS
 from history import History
 
-KEY = "lock:name:0"
+KEY, SECOND = "lock:name:0", "lock:name:1"
 BASE = 10 ** 6
 
 
@@ -17,9 +17,9 @@ def at(time):
     return int((BASE + time) * MS)
 
 
-def op(number, start, end, spelling, reply, argument=100, owner="a", connection="1", nonce=None):
+def op(number, start, end, spelling, reply, argument=100, owner="a", connection="1", nonce=None, key=KEY):
     """An operation; with `end` None its client never heard of it again."""
-    lines = [["b", number, at(start), "p:" + connection, "own", spelling, "n:" + owner, KEY, argument]]
+    lines = [["b", number, at(start), "p:" + connection, "own", spelling, "n:" + owner, key, argument]]
     if end is not None:
         lines.append(["e", number, at(end), reply] + ([nonce] if nonce else []))
     return lines
@@ -163,6 +163,16 @@ def cases():
     refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
     yield "a word of farewell before anything was asked", story(refused, broken(2, kind="server-kill")), set()
     yield "the same later on", story(one, refused, broken(2)), {REPLIES}
+    # ---- one release of several
+    both = story(taken(1, 0, 1), taken(2, 2, 3, key=SECOND), op(3, 50, 51, "del", 1, [1, 2], key=[KEY, SECOND]))
+    yield "only one of two released", both, {UNTRUE}
+    yield "only one of two released, for one had run out", story(
+        taken(1, 0, 1, 48), taken(2, 2, 3, key=SECOND), op(3, 50, 51, "del", 1, [1, 2], key=[KEY, SECOND])), set()
+    yield "only one of two released, for one is owed for", story(
+        taken(4, -100, -99, 20, reply="lost", connection="3"), broken(-99, "3"), both), set()
+    yield "more released than there can be", story(
+        taken(1, 0, 1), taken(2, 2, 3, 20, key=SECOND), taken(4, 4, 5, 20, key=SECOND + "0"),
+        op(3, 50, 51, "del", 2, [1, 2, 4], key=[KEY, SECOND, SECOND + "0"])), {TOOK_EFFECT}
     # ---- connections
     lost = taken(1, 0, 9, reply="lost")
     yield "a connection that ends", story(one, closed(20)), {LOST}
