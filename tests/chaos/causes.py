@@ -27,37 +27,32 @@ class Causes:
     """`after(time)` is when what was broken then has been noticed; `looks` are the watcher's, each at a server that serves."""
 
     def __init__(self, faults, looks, after):
-        broken, drained, cutting = {"A": [], "B": []}, {"A": [], "B": []}, []
+        broken, drained = {"A": [], "B": []}, {"A": [], "B": []}
         self.refusals = {beginning: [] for beginning in REFUSING}
         served = sorted(end for _, end, _ in looks)
-        for kind, start, end, *detail in faults:
+        for kind, start, end, detail in faults:
+            if kind == "fault-without-effect":
+                # Nobody saw that it did anything, which is no proof that it did nothing.
+                kind, detail = detail
             if kind in ("server-kill", "server-loss"):
                 # It answers by then, but reads its data yet.
                 end = next(iter(served[bisect.bisect_left(served, end):]), end)
             for beginning, kinds in REFUSING.items():
                 if kind in kinds:
                     self.refusals[beginning].append((start, end + AFTER))
-            for proxy in hit(detail[0] if detail else None):
+            for proxy in hit(detail):
                 if kind in BREAKING:
                     broken[proxy].append((start, after(end + BREAKING[kind])))
                 elif kind == "upgrade":
                     drained[proxy].append((start, after(end + DRAIN)))
-            if kind == "cut-bytes":
-                # What it has armed and nobody has come by is cut later.
-                cutting.append((start, 1 << 62))
         self.broken = {proxy: merged(spans) for proxy, spans in broken.items()}
         self.drained = {proxy: merged(spans) for proxy, spans in drained.items()}
         self.broken[None], self.drained[None] = (merged(sum(spans.values(), [])) for spans in (broken, drained))
-        self.cutting = merged(cutting)
         self.refusals = {beginning: merged(spans) for beginning, spans in self.refusals.items()}
 
     def broke(self, proxy, start, end):
         """Whether a connection to or behind this lockward may have been broken then."""
         return meets(self.broken[proxy], start, end)
-
-    def was_cut(self, end):
-        """Whether a connection whose cycles are marked for the shim may have been cut by then."""
-        return meets(self.cutting, end, end)
 
     def sent_away(self, proxy, end):
         """Whether this lockward may have ended a connection then because it gives way to another."""

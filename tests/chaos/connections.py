@@ -16,15 +16,14 @@ UNANSWERED = 2000 * MS      # nothing may take so long while nothing is stopped 
 def judge(history):
     """Adds to `history.wrong`."""
     used = {op.connection for op in history.ops}
-    cutters = {op.connection for op in history.ops if op.kind == "cutter"}
-    ends(history, cutters)
+    ends(history)
     for op in history.ops:
         asked(history, op)
     unasked(history)
     unnamed(history, used)
 
 
-def ends(history, cutters):
+def ends(history):
     """Each connection that ended has a cause."""
     causes = history.causes
     for connection, (time, why) in history.ends.items():
@@ -35,9 +34,8 @@ def ends(history, cutters):
             if history.quiet(time - PATIENCE, time) > UNANSWERED:
                 history.wrong.append((REPLIES, "no reply came on %s until %.3f ms" % (connection, time / MS)))
         elif why in ("lost", "refused") and not causes.broke(proxy, time, time):
-            # A lockward that gives way refuses nobody, and a cut needs a lock's name.
-            cut = connection in cutters and causes.was_cut(time)
-            if why == "refused" or not (cut or causes.sent_away(proxy, time)):
+            # A lockward that gives way to another refuses nobody.
+            if why == "refused" or not causes.sent_away(proxy, time):
                 history.wrong.append((LOST, "%s through %s: %s at %.3f ms" % (connection, proxy, why, time / MS)))
 
 

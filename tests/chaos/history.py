@@ -185,7 +185,7 @@ class History:
         proxy = self.proxies.get(op.connection)
         if op.start > closed:
             return True
-        if self.causes.broke(proxy, op.start, closed) or not self.causes.sent_away(proxy, closed) or op.kind == "cutter":
+        if self.causes.broke(proxy, op.start, closed) or not self.causes.sent_away(proxy, closed):
             return False
         if closed - op.start > MOMENT:
             self.wrong.append((connections.LOST, "asked %.3f ms before it was sent away: %r" % (

@@ -42,7 +42,7 @@ def real(options, act, direct=False, cast="chaos"):
             traffic(scene, TRAFFIC // 10)
             act(scene)
             traffic(scene, TRAFFIC)
-            time.sleep(DROPPED if act is DROP else 0)
+            time.sleep(DROPPED if act in SILENT else 0)
             scene.stop_clients()
         return {what for what, _, _ in checker.judge(History().read(scene.history)).found}
 
@@ -113,7 +113,8 @@ def token_put_back(scene):
             time.sleep(1.0)
 
 
-DROP = plant("drop")
+DROP, DEAF = plant("drop"), plant("deaf")
+SILENT = (DROP, DEAF)
 REAL = (
     ("nothing planted", nothing, "through", None),
     ("plain DEL: the founding bug", nothing, "directly", checker.TOOK_EFFECT),
@@ -124,6 +125,11 @@ REAL = (
     ("two replies swapped", plant("swap"), "through", checker.REPLIES),
     ("a reply doubled", plant("double"), "through", checker.REPLIES),
     ("a reply dropped", DROP, "through", checker.REPLIES),
+    ("an ECHO that is not answered", DEAF, "through", checker.REPLIES),
+    ("a connection that ends", plant("end"), "through", checker.LOST),
+    ("a server said to be away", plant("away"), "through", checker.LOST),
+    ("memory said to be full", plant("full"), "through", checker.UNTRUE),
+    ("a sum too small", plant("few"), "through", checker.UNTRUE),
     ("a refused release said to be done", plant("claim"), "through", checker.TOOK_EFFECT),
     ("renewal after expiry", renewed_after_expiry, "through", checker.NOT_FREE),
     ("a fencing token that falls", token_put_back, "through", checker.NOT_GROWN),
