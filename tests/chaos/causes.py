@@ -18,6 +18,11 @@ MOMENT = 100 * MS
 # Faults that break connections, and what comes on top of AFTER.
 BREAKING = {"proxy-kill": 0, "server-kill": BACKOFF, "server-loss": BACKOFF, "connections-kill": 0, "cut": 0, "cut-bytes": 0,
             "hole": 0}
+# Faults in which lockward may not come to renew a lease, on links behind it too, and how long after them: it tries again
+# after a pause that grows with each failure.
+STALLING = ("proxy-kill", "proxy-stop", "server-kill", "server-loss", "server-stop", "server-sleep", "connections-kill",
+            "client-pause", "clock-jump")
+STALLED = 1000 * MS
 # Answers by which the server says that nothing was done, and the faults in which it may. All others have no cause here: no
 # replica takes part, no script runs long, nothing is written to a full disk.
 REFUSING = {"-OOM ": ("oom",), "-LOADING ": ("server-kill", "server-loss")}
@@ -27,7 +32,7 @@ class Causes:
     """`after(time)` is when what was broken then has been noticed; `looks` are the watcher's, each at a server that serves."""
 
     def __init__(self, faults, looks, after):
-        broken, drained = {"A": [], "B": []}, {"A": [], "B": []}
+        broken, drained, stalled = {"A": [], "B": []}, {"A": [], "B": []}, {"A": [], "B": []}
         self.refusals = {beginning: [] for beginning in REFUSING}
         served = sorted(end for _, end, _ in looks)
         for kind, start, end, detail in faults:
@@ -45,9 +50,14 @@ class Causes:
                     broken[proxy].append((start, after(end + BREAKING[kind])))
                 elif kind == "upgrade":
                     drained[proxy].append((start, after(end + DRAIN)))
+                    stalled[proxy].append((start, after(end + DRAIN)))
+                if kind in STALLING or kind in ("cut", "hole") and str(detail).find("S") >= 0:
+                    stalled[proxy].append((start, after(end + STALLED)))
         self.broken = {proxy: merged(spans) for proxy, spans in broken.items()}
         self.drained = {proxy: merged(spans) for proxy, spans in drained.items()}
-        self.broken[None], self.drained[None] = (merged(sum(spans.values(), [])) for spans in (broken, drained))
+        self.stalled = {proxy: merged(spans) for proxy, spans in stalled.items()}
+        self.broken[None], self.drained[None], self.stalled[None] = (
+            merged(sum(spans.values(), [])) for spans in (broken, drained, stalled))
         self.refusals = {beginning: merged(spans) for beginning, spans in self.refusals.items()}
 
     def broke(self, proxy, start, end):
@@ -57,6 +67,19 @@ class Causes:
     def sent_away(self, proxy, end):
         """Whether this lockward may have ended a connection then because it gives way to another."""
         return meets(self.drained[proxy], end, end)
+
+    def seen_since(self, proxy, end):
+        """From when on lockward may have seen the end of a connection that its client saw then."""
+        return min([spans[at][0] for spans in (self.broken[proxy], self.drained[proxy]) if (at := place(spans, end, end)) >= 0],
+                   default=end)
+
+    def steady_until(self, proxy, start):
+        """Until when lockward surely came to do its own work, from that time on."""
+        spans = self.stalled[proxy]
+        if meets(spans, start, start):
+            return start
+        at = bisect.bisect_right(spans, (start, 1 << 62))
+        return spans[at][0] if at < len(spans) else 1 << 62
 
     def refused(self, reply, start, end):
         """Whether the server may have said so then."""
@@ -73,8 +96,13 @@ def hit(detail):
 
 def meets(spans, start, end):
     """Whether one of these merged spans has a moment in common with that time."""
+    return place(spans, start, end) >= 0
+
+
+def place(spans, start, end):
+    """The last of these merged spans that has a moment in common with that time, by its number; -1: none."""
     at = bisect.bisect_right(spans, (end, 1 << 62)) - 1
-    return at >= 0 and spans[at][1] >= start
+    return at if at >= 0 and spans[at][1] >= start else -1
 
 
 def merged(spans):

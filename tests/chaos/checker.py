@@ -274,6 +274,7 @@ def count(key, verdict):
             continue
         counts["grants"] += 1
         counts["grants: " + lease.op.kind] += 1
+        counts["renewed leases that were sure beyond their TTL"] += lease.sure_until > lease.op.end + lease.op.argument * MS
         counts["grants through pools and other proxies"] += lease.op.kind in ("pool", "other")
         release = lease.release
         if release is None:

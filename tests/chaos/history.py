@@ -118,8 +118,9 @@ class History:
         self.faults.sort(key=lambda fault: fault[1])
         self.losses.sort()
         self.find_jumps()
-        holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING]
-                       + [(start, end) for start, end in self.slow if end - start > SLOW])
+        slow = merged([(start, end) for start, end in self.slow if end - start > SLOW])
+        holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING] + slow)
+        self.slow_starts, self.slow_ends = [start for start, _ in slow], [end for _, end in slow]
         self.hold_starts, self.hold_ends = [start for start, _ in holds], [end for _, end in holds]
         self.causes = Causes(self.faults, self.looks, lambda time: self.held_until(time, time, AFTER))
         self.last = max((end for _, end, *_ in self.looks), default=0)
@@ -135,6 +136,19 @@ class History:
     def closed(self, connection):
         """When it ended, for its client."""
         return self.ends.get(connection, (FOREVER,))[0]
+
+    def stood_until(self, op):
+        """When lockward may have seen at the earliest that this operation's connection is over."""
+        closed, why = self.ends.get(op.connection, (FOREVER, ""))
+        if why == "lost":
+            closed = self.causes.seen_since(self.proxies.get(op.connection), closed)
+        return min(closed, self.deaths.get(op.process, (FOREVER,))[0])
+
+    def steady_until(self, op):
+        """Until when its lockward surely came to do its own work, from its beginning on."""
+        at = bisect.bisect_left(self.slow_ends, op.start)
+        return min(self.causes.steady_until(self.proxies.get(op.connection), op.start),
+                   self.slow_starts[at] if at < len(self.slow_starts) else FOREVER)
 
     def find_jumps(self):
         """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms). A slow look shows only

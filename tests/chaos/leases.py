@@ -9,7 +9,7 @@ at most one release for each acquire, within the window), and which owners surel
 """
 import bisect
 
-from causes import MS, meets, merged
+from causes import AFTER, MS, meets, merged
 from history import AFTERWARDS, FOREVER, UNDONE
 import layout
 
@@ -17,6 +17,10 @@ MARGIN = 4 * MS             # the server counts whole milliseconds, and clocks m
 WINDOW = int(layout.WINDOW * 1000) * MS
 # Within it for sure: also if the server's clock was put on by some seconds, and with what is under way.
 SAFE_WINDOW = WINDOW - 9000 * MS
+
+MAX_HOLD = int(layout.MAX_HOLD * 1000) * MS
+# A renewal may be so late: whatever is slower is told by the watcher (SLOW in history.py), or is a fault.
+LATEST_RENEWAL = 200 * MS
 
 
 class Lease:
@@ -96,7 +100,7 @@ class Key:
         for lease in self.leases:
             by_owner.setdefault(lease.owner, []).append(lease)
             if self.rule == "renew":
-                lease.due_most += int(layout.MAX_HOLD * 1000 + 1000) * MS
+                self.renew(lease)
         for op in self.extends:
             least = sooner(self.history, op.start, op.start + op.argument[0] * MS - MARGIN)
             most = later(self.history, op.start, op.latest + op.argument[0] * MS + MARGIN)
@@ -113,23 +117,29 @@ class Key:
                     lease.due_sure = min(lease.due_sure, least)
                 lease.due_least, lease.due_most = min(lease.due_least, least), max(lease.due_most, most)
 
+    def renew(self, lease):
+        """What renewal promises: the lock is there as long as its client is, up to MAX_HOLD, and gone a TTL after that. The
+        next renewal comes when a third of the TTL is over."""
+        history, op, ttl = self.history, lease.op, lease.op.argument * MS
+        last = lease.latest + MAX_HOLD
+        lease.due_most = later(history, op.start, history.held_until(last, last, AFTER) + ttl + MARGIN)
+        if lease.granted and ttl - ttl // 3 >= LATEST_RENEWAL:
+            lease.due_sure = max(lease.due_sure, min(op.start + MAX_HOLD - MARGIN, history.stood_until(op),
+                                                     history.steady_until(op)))
+
     def find_ends(self):
         """Own releases, losses, and disconnects where these release."""
         for op in self.releases:
             lease = self.meant(op)
             if lease is not None and lease.release is None:
                 lease.release = op
-        faults = [fault[1] for fault in self.history.faults]
         for lease in self.leases:
             until = lease.due_sure
             for start, end in self.history.losses:
                 if lease.start <= end and start <= until:
                     until = start
             if self.rule == "left":
-                until = min(until, self.history.closed(lease.connection),
-                            self.history.deaths.get(lease.op.process, (FOREVER,))[0])
-                at = bisect.bisect_left(faults, lease.start - 2000 * MS)
-                until = min(until, faults[at] if at < len(faults) else FOREVER)
+                until = min(until, self.history.stood_until(lease.op))
             lease.untouched_until = until
             lease.sure_until = min(until, lease.release.start) if lease.release else until
 

@@ -9,7 +9,7 @@ from checker import LOST, NOT_FREE, NOT_GROWN, REPLIES, TOOK_EFFECT, TTL_CHANGED
 from causes import MS
 from history import History
 
-KEY, SECOND = "lock:name:0", "lock:name:1"
+KEY, SECOND, RENEWED, LEFT = "lock:name:0", "lock:name:1", "lock:renew:0", "lock:left:0"
 BASE = 10 ** 6
 
 
@@ -41,8 +41,8 @@ def token(number, start, end, lease, value, **more):
     return op(number, start, end, "fence", value, lease, **more)
 
 
-def look(start, end, left):
-    return [["k", [KEY]], ["s", at(start), at(end), [left]]]
+def look(start, end, left, key=KEY):
+    return [["k", [key]], ["s", at(start), at(end), [left]]]
 
 
 def loss(start, end):
@@ -237,6 +237,25 @@ def cases():
         one, taken(2, 105, 106, reply="lost", **other), broken(106, "2"), look(110, 111, 94)), set()
     yield "a lock whose release was lost", story(one, given_up(2, 50, 51, 1, "lost"), broken(51), look(60, 61, 40)), set()
     yield "renewal after expiry", story(taken(1, 0, 1, 50), look(30, 31, 20), look(70, 71, 100)), {NOT_FREE}
+    # ---- renewal, and release on disconnect
+    kept = taken(1, 0, 1, 300, key=RENEWED)
+    gone = look(600, 601, -2, RENEWED)
+    yield "a lease that is not renewed", story(kept, gone), {VANISHED}
+    yield "a lease that is renewed", story(kept, look(600, 601, 250, RENEWED), given_up(2, 700, 701, 1, key=RENEWED)), set()
+    yield "a lease whose client went away", story(kept, closed(590, why="thrown away"), gone), set()
+    yield "a lease whose client went away later", story(kept, closed(610, why="thrown away"), gone), {VANISHED}
+    yield "a lease that a lockward could not renew", story(kept, fault("proxy-stop", 500, 700), gone), set()
+    yield "a lease that a lockward could renew again", story(fault("proxy-stop", -2000, -1100), kept, gone), set()
+    yield "a lease that a lockward could renew long before", story(fault("proxy-stop", -3000, -2000), kept, gone), {VANISHED}
+    yield "a lease that was not renewed while memory was full", story(kept, fault("oom", 100, 590), gone), {VANISHED}
+    yield "a lease that is renewed for too long", story(kept, look(2560, 2561, 100, RENEWED)), {NOT_FREE}
+    yield "a lease that was renewed to the last", story(kept, look(2540, 2541, 10, RENEWED)), set()
+    left = taken(1, 0, 1, key=LEFT)
+    yield "a lease that its client's end has freed", story(left, closed(40, why="thrown away"), look(50, 51, -2, LEFT)), set()
+    yield "a lease that was freed before its client's end", story(
+        left, look(30, 31, -2, LEFT), closed(40, why="thrown away")), {VANISHED}
+    yield "a lease that a cut has freed", story(left, fault("cut", 20, 40), look(30, 31, -2, LEFT), closed(40)), set()
+    yield "a lease that no cut can have freed", story(left, fault("cut", 20, 40), look(30, 31, -2, LEFT)), {VANISHED}
     # ---- fencing
     again = taken(3, 60, 61, **other)
     fenced = story(one, token(4, 10, 11, 1, 5), given_up(2, 50, 51, 1), again)
