@@ -180,7 +180,7 @@ class Sweep:
             self.verdict.checks["releases that met a sure lease of %s" % (
                 "the same owner" if held.owner == op.owner else "another owner")] += 1
         due = meant is not None and meant.owner == op.owner and (
-            meant.since <= op.start and op.end <= meant.untouched_until) and not self.key.owners.owes(meant, op.start, op.end)
+            meant.since <= op.start and op.end <= meant.untouched_until) and not self.key.owners.owes(meant, op)
         if op.result is SOME:
             _, least, most = self.verdict.sums.get((op.process, op.number), (op, 0, 0))
             mine = any(lease.owner == op.owner for lease in here)

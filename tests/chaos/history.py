@@ -162,6 +162,20 @@ class History:
             if jumped or not last or end - start <= 20 * MS:
                 last = (start, low, high)
 
+    def sooner(self, start, end):
+        """A due time, if the server's clock may have been put on meanwhile."""
+        for begun, ended, _, most in self.jumps:
+            if begun <= end and ended >= start and most > 0:
+                end -= most * MS
+        return end
+
+    def later(self, start, end):
+        """A due time, if the server's clock may have been put back meanwhile."""
+        for begun, ended, least, _ in self.jumps:
+            if begun <= end and ended >= start and least < 0:
+                end -= least * MS
+        return end
+
     def held_until(self, start, given_up, more=AFTERWARDS):
         """When nothing of what was under way then is under way any more."""
         latest = given_up + more

@@ -138,6 +138,15 @@ def cases():
     yield "0 for a holder whose late release was long ago", story(
         taken(4, -15000, -14999, 20, **second), given_up(5, -14900, -14899, 4, 0, **second), one,
         given_up(2, 50, 51, 1, 0)), {UNTRUE}
+    # A release on the lease's own connection passes over debts of closed ones, and shows that there are no others.
+    passed = story(taken(3, -2000, -1999, 20, reply="lost", connection="3"), broken(-1999, "3"),
+                   taken(4, -1000, -999), given_up(5, -990, -989, 4))
+    yield "0 for a holder on its own connection, where no open one owes", story(
+        passed, one, given_up(2, 50, 51, 1, 0)), {UNTRUE}
+    yield "0 for a holder on its own connection, where a late release was taken for that of a closed one", story(
+        passed, taken(6, -500, -499, 20), given_up(7, -400, -399, 6, 0), one, given_up(2, 50, 51, 1, 0)), set()
+    yield "0 for a holder on another connection, where a closed one owes", story(
+        passed, one, given_up(2, 50, 51, 1, 0, **second)), set()
     yield "0 for one who may have run out", story(one, given_up(2, 95, 101, 1, 0)), set()
     yield "no memory for a release", story(one, given_up(2, 50, 51, 1, "-OOM command not allowed")), {UNTRUE}
     yield "no memory for an acquire", story(taken(1, 0, 1, reply="-OOM command not allowed"), fault("oom", 0, 9)), set()
