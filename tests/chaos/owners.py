@@ -128,9 +128,11 @@ class Owners:
                 if self.key.meant(what).connection != what.connection:
                     all_debts.prove(what)
             elif what.result != 1 and self.key.meant(what) is not None and all_debts.lasts(start):
-                # It may have paid for a missing one, and leaves its own lease unpaid instead.
-                all_debts.add(start, self.key.meant(what), False)
-                open_debts.add(start, self.key.meant(what), False)
+                # It may have paid for a missing one, and leaves its own lease unpaid instead; which concerns all but itself.
+                meant = self.key.meant(what)
+                paid.append((start, what.latest, meant))
+                all_debts.add(what.latest + 1, meant, False)
+                open_debts.add(what.latest + 1, meant, False)
         return Spans(paid + all_debts.all()), Spans(paid + open_debts.all())
 
     def dropped(self, lease):
