@@ -26,10 +26,11 @@ def judge(history):
 def ends(history):
     """Each connection that ended has a cause."""
     causes = history.causes
-    for connection, (time, why) in history.ends.items():
+    for connection, (time, why, *what) in history.ends.items():
         proxy = history.proxies.get(connection)
         if why == "garbled":
-            history.wrong.append((REPLIES, "what came on %s at %.3f ms is no RESP" % (connection, time / MS)))
+            if not (what and what[0].startswith("'-LOADING ") and causes.refused(what[0][1:], time, time)):
+                history.wrong.append((REPLIES, "%s got what nobody says at %.3f ms: %s" % (connection, time / MS, what)))
         elif why == "silence":
             if history.quiet(time - PATIENCE, time) > UNANSWERED:
                 history.wrong.append((REPLIES, "no reply came on %s until %.3f ms" % (connection, time / MS)))

@@ -97,7 +97,7 @@ class History:
         elif what == "t":
             self.clocks.append(said[1:])
         elif what == "x":
-            self.ends.setdefault(said[1], (said[2], said[3]))
+            self.ends.setdefault(said[1], (said[2], said[3], *said[4:5]))
         elif what == "o":
             self.opened[said[1]], self.proxies[said[1]] = (said[2], process), said[3]
         elif what == "u":
@@ -139,7 +139,7 @@ class History:
 
     def stood_until(self, op):
         """When lockward may have seen at the earliest that this operation's connection is over."""
-        closed, why = self.ends.get(op.connection, (FOREVER, ""))
+        closed, why = self.ends.get(op.connection, (FOREVER, ""))[:2]
         if why == "lost":
             closed = self.causes.seen_since(self.proxies.get(op.connection), closed)
         return min(closed, self.deaths.get(op.process, (FOREVER,))[0])
@@ -207,7 +207,7 @@ class History:
     def unheard(self, op):
         """Whether it was surely not executed: asked on a connection that was over by then, and never sent; or in the moment
         in which lockward sent its client away, which executes what it reads and answers what it executes."""
-        closed, why = self.ends.get(op.connection, (FOREVER, ""))
+        closed, why = self.ends.get(op.connection, (FOREVER, ""))[:2]
         if op.reply != "lost" or op.end is None or why != "lost":
             return False
         proxy = self.proxies.get(op.connection)

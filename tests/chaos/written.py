@@ -167,6 +167,10 @@ def cases():
     yield "an ECHO that was cut", story(taken(1, 0, 9, nonce="lost"), broken(9)), set()
     yield "no reply to a name", story(opened(0), taken(1, 5000, 5001, **second), look(5010, 5011, 90)), {REPLIES}
     yield "a name that is used", story(opened(0), one, given_up(2, 50, 51, 1), look(5010, 5011, -2)), set()
+    yield "a name refused by a server that loads", story(fault("server-kill", -9, -1), opened(0), [
+        ["x", "p:1", at(9), "garbled", "'-LOADING Redis is loading the dataset in memory'"]]), set()
+    yield "a name refused by a server that does not load", story(opened(0), [
+        ["x", "p:1", at(9), "garbled", "'-LOADING Redis is loading the dataset in memory'"]]), {REPLIES}
     yield "no RESP", story(one, closed(20, why="garbled"), fault("cut", 19, 20)), {REPLIES}
     yield "a reply too many", [["u", "p:1", at(1), "1"]], {REPLIES}
     refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
