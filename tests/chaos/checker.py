@@ -28,7 +28,8 @@ VANISHED = "a surely-held lease that vanished"
 # Each with a check without which it was not looked for.
 KINDS = {TWO_HOLDERS: "leases held alone", TOOK_EFFECT: "releases that met a sure lease of another owner",
          UNTRUE: "values read", TTL_CHANGED: "a look found the holder's TTL", NOT_GROWN: "fencing tokens",
-         REPLIES: "nonces came back", LOST: "connections", NOT_FREE: "a look found the lock free", VANISHED: "a look found a lock that may be there"}
+         REPLIES: "nonces came back", LOST: "connections", NOT_FREE: "a look found the lock free",
+         VANISHED: "a look found a lock that may be there"}
 
 
 class Verdict:

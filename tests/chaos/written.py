@@ -74,13 +74,12 @@ def story(*parts):
     return [line for part in parts for line in part]
 
 
-def cases():
-    """(name, lines, the kinds of faults that are in it)."""
-    one, other = taken(1, 0, 1), dict(owner="b", connection="2")
-    second = dict(connection="2")       # of the same owner
-    late = taken(1, 0, 1, 50)
-    yield "a cycle", story(one, given_up(2, 50, 51, 1)), set()
-    # ---- two holders
+one, other = taken(1, 0, 1), dict(owner="b", connection="2")
+second = dict(connection="2")       # of the same owner
+late = taken(1, 0, 1, 50)
+
+
+def holders():
     yield "two holders", story(one, taken(2, 50, 51, **other)), {TWO_HOLDERS}
     yield "two, but the first was giving up", story(one, given_up(3, 49, 52, 1), taken(2, 50, 51, **other)), set()
     yield "two, but nobody knows of the first", story(taken(1, 0, 1, reply="lost"), broken(1), taken(2, 50, 51, **other)), set()
@@ -95,7 +94,9 @@ def cases():
         one, clock(-10, 0), clock(20, 80), taken(2, 50, 51, **other)), set()
     yield "two, but the clock was put on, and looks at it were slow", story(
         one, clock(-10, 0), clock(20, 80, took=25), taken(2, 50, 51, **other)), set()
-    # ---- releases that took effect
+
+
+def releases():
     yield "a foreign release", story(one, given_up(2, 50, 51, 0, **other)), {TOOK_EFFECT}
     yield "a foreign release that was refused", story(one, given_up(2, 50, 51, 0, 0, **other)), set()
     yield "a foreign release that nobody knows of", story(one, given_up(2, 50, 51, 0, "lost", **other), broken(51, "2")), set()
@@ -117,7 +118,9 @@ def cases():
         late, clock(52, 0), clock(57, -80), taken(2, 60, 61, **second), given_up(3, 70, 71, 1)), set()
     yield "a late release beyond the window", story(
         late, taken(2, 30000, 30001, **second), given_up(3, 30010, 30011, 1)), set()
-    # ---- answers
+
+
+def answers():
     yield "0 for a sure holder", story(one, given_up(2, 50, 51, 1, 0)), {UNTRUE}
     yield "0 for a holder who owes", story(
         taken(3, -100, -99, 20, reply="lost", connection="3"), broken(-99, "3"), one, given_up(2, 50, 51, 1, 0)), set()
@@ -154,7 +157,9 @@ def cases():
     yield "0 for the holder's extend", story(one, extended(2, 50, 51, 100, 1, 0)), {UNTRUE}
     yield "the value of nobody", story(one, op(2, 50, 51, "get", "$somebody", 1)), {UNTRUE}
     yield "its own value", story(one, op(2, 50, 51, "get", "$p.1", 1)), set()
-    # ---- replies
+
+
+def replies():
     yield "another's nonce", taken(1, 0, 1, nonce="$p.7"), {REPLIES}
     yield "its nonce", taken(1, 0, 1, nonce="$p.1"), set()
     yield "no reply", story(taken(1, 0, 4000, reply="lost"), closed(4000, why="silence")), {REPLIES}
@@ -176,7 +181,9 @@ def cases():
     refused = [["u", "p:1", at(1), "'-UPSTREAM cannot reach the server'"]]
     yield "a word of farewell before anything was asked", story(refused, broken(2, kind="server-kill")), set()
     yield "the same later on", story(one, refused, broken(2)), {REPLIES}
-    # ---- one release of several
+
+
+def sums():
     both = story(taken(1, 0, 1), taken(2, 2, 3, key=SECOND), op(3, 50, 51, "del", 1, [1, 2], key=[KEY, SECOND]))
     yield "only one of two released", both, {UNTRUE}
     yield "only one of two released, for one had run out", story(
@@ -186,7 +193,9 @@ def cases():
     yield "more released than there can be", story(
         taken(1, 0, 1), taken(2, 2, 3, 20, key=SECOND), taken(4, 4, 5, 20, key=SECOND + "0"),
         op(3, 50, 51, "del", 2, [1, 2, 4], key=[KEY, SECOND, SECOND + "0"])), {TOOK_EFFECT}
-    # ---- connections
+
+
+def connections():
     lost = taken(1, 0, 9, reply="lost")
     yield "a connection that ends", story(one, closed(20)), {LOST}
     yield "a connection that its client ends", story(one, closed(20, why="thrown away")), set()
@@ -219,7 +228,9 @@ def cases():
     yield "never sent, for the connection was over", story(
         broken(-1), taken(1, 0, 1, reply="lost"), taken(2, 2, 3, **other), look(20, 21, 80)), set()
     yield "carried out though it was never sent", story(broken(-1), taken(1, 0, 1, reply="lost"), look(20, 21, 80)), {NOT_FREE}
-    # ---- refusals
+
+
+def refusals():
     yield "no memory, but there was enough", taken(1, 0, 1, reply="-OOM command not allowed"), {UNTRUE}
     yield "no memory for a read", story(
         one, op(2, 50, 51, "get", "-OOM command not allowed", 1), fault("oom", 40, 60)), {UNTRUE}
@@ -232,7 +243,9 @@ def cases():
         one, given_up(2, 50, 51, 1, ["exec", None, ["+OK", "+QUEUED"]])), {UNTRUE}
     yield "a transaction given up without a reason", taken(
         1, 0, 1, reply=["exec", "-EXECABORT Transaction discarded", ["+OK", "+QUEUED"]]), {UNTRUE}
-    # ---- what the server has
+
+
+def looks():
     yield "a lease that vanished", story(one, look(50, 51, -2)), {VANISHED}
     yield "a lease that was lost", story(one, loss(40, 45), look(50, 51, -2)), set()
     yield "a lease that is not sure any more", story(one, look(99, 105, -2)), set()
@@ -250,7 +263,9 @@ def cases():
         one, taken(2, 105, 106, reply="lost", **other), broken(106, "2"), look(110, 111, 94)), set()
     yield "a lock whose release was lost", story(one, given_up(2, 50, 51, 1, "lost"), broken(51), look(60, 61, 40)), set()
     yield "renewal after expiry", story(taken(1, 0, 1, 50), look(30, 31, 20), look(70, 71, 100)), {NOT_FREE}
-    # ---- renewal, and release on disconnect
+
+
+def renewal():
     kept = taken(1, 0, 1, 300, key=RENEWED)
     gone = look(600, 601, -2, RENEWED)
     yield "a lease that is not renewed", story(kept, gone), {VANISHED}
@@ -269,13 +284,22 @@ def cases():
         left, look(30, 31, -2, LEFT), closed(40, why="thrown away")), {VANISHED}
     yield "a lease that a cut has freed", story(left, fault("cut", 20, 40), look(30, 31, -2, LEFT), closed(40)), set()
     yield "a lease that no cut can have freed", story(left, fault("cut", 20, 40), look(30, 31, -2, LEFT)), {VANISHED}
-    # ---- fencing
+
+
+def fencing():
     again = taken(3, 60, 61, **other)
     fenced = story(one, token(4, 10, 11, 1, 5), given_up(2, 50, 51, 1), again)
     yield "a token that stands still", story(fenced, token(5, 70, 71, 3, 5, **other)), {NOT_GROWN}
     yield "a token that grows", story(fenced, token(5, 70, 71, 3, 6, **other)), set()
     yield "two tokens of one lease", story(one, token(4, 10, 11, 1, 5), token(5, 20, 21, 1, 6)), {NOT_GROWN}
     yield "somebody else's token", story(one, token(4, 10, 11, 0, 5, **other)), {UNTRUE}
+
+
+def cases():
+    """(name, lines, the kinds of faults that are in it)."""
+    yield "a cycle", story(one, given_up(2, 50, 51, 1)), set()
+    for part in (holders, releases, answers, replies, sums, connections, refusals, looks, renewal, fencing):
+        yield from part()
 
 
 def found(lines):
