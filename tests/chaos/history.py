@@ -47,7 +47,8 @@ class History:
         self.ops, self.looks, self.keys, self.faults, self.losses, self.jumps = [], [], [], [], [], []
         self.deaths, self.slow, self.clocks = {}, [], []
         self.wrong = []         # (what, text): found on the way in
-        self.ends = {}          # of connections: when, and why as its client says
+        # Of connections: when they ended, and that with the why of their client.
+        self.closed, self.ends = {}, {}
         self.opened, self.proxies = {}, {}      # when and by which process; through which lockward
         self.nonces, self.unasked, self.last, self.causes = 0, [], 0, None
 
@@ -98,6 +99,7 @@ class History:
             self.clocks.append(said[1:])
         elif what == "x":
             self.ends.setdefault(said[1], (said[2], said[3], *said[4:5]))
+            self.closed.setdefault(said[1], said[2])
         elif what == "o":
             self.opened[said[1]], self.proxies[said[1]] = (said[2], process), said[3]
         elif what == "u":
@@ -132,10 +134,6 @@ class History:
             else:
                 self.ops.append(op)
         connections.judge(self)
-
-    def closed(self, connection):
-        """When it ended, for its client."""
-        return self.ends.get(connection, (FOREVER,))[0]
 
     def stood_until(self, op):
         """When lockward may have seen at the earliest that this operation's connection is over."""

@@ -82,7 +82,7 @@ class Owners:
             meant = self.key.meant(op)
             stray = self.is_unsure(owner, op.start, op.latest)
             # The proxy may have seen the end of the connection a little before the client did.
-            orphan = meant is not None and (self.history.closed(meant.connection) <= op.latest + AFTERWARDS
+            orphan = meant is not None and (self.history.closed.get(meant.connection, FOREVER) <= op.latest + AFTERWARDS
                                             or meets(returned, op.start, op.latest))
             if not stray and not orphan:
                 continue
@@ -98,7 +98,7 @@ class Owners:
         came back in the place of its own, with its old time (DESIGN.md, section 3, accounting)."""
         out = []
         for lease in leases:
-            op, closed = lease.release, self.history.closed(lease.connection)
+            op, closed = lease.release, self.history.closed.get(lease.connection, FOREVER)
             if op is None or op.result == 1 or closed == FOREVER:
                 continue
             at = bisect.bisect_right(starts, op.latest)
