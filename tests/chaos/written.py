@@ -276,6 +276,7 @@ def renewal():
     yield "a lease that a lockward could renew again", story(fault("proxy-stop", -2000, -1100), kept, gone), set()
     yield "a lease that a lockward could renew long before", story(fault("proxy-stop", -3000, -2000), kept, gone), {VANISHED}
     yield "a lease that was not renewed while memory was full", story(kept, fault("oom", 100, 590), gone), {VANISHED}
+    yield "a lease that was not renewed while links were cut", story(kept, fault("cut-bytes", 100, 590), gone), set()
     yield "a lease that is renewed for too long", story(kept, look(2560, 2561, 100, RENEWED)), {NOT_FREE}
     yield "a lease that was renewed to the last", story(kept, look(2540, 2541, 10, RENEWED)), set()
     left = taken(1, 0, 1, key=LEFT)
