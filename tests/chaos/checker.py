@@ -14,12 +14,13 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
-from history import MS, REPLIES, SOME, UNDONE, History      # noqa: E402
+from causes import MS                                       # noqa: E402
+from connections import LOST, REPLIES                       # noqa: E402
+from history import SOME, UNDONE, UNTRUE, History           # noqa: E402
 from leases import MARGIN, Key                              # noqa: E402
 
 TWO_HOLDERS = "two surely-held leases at once"
 TOOK_EFFECT = "a foreign or late release that took effect"
-UNTRUE = "an untruthful answer"
 TTL_CHANGED = "a TTL that somebody else changed"
 NOT_GROWN = "a fencing token that did not grow"
 NOT_FREE = "a lock not free after its end"
@@ -27,7 +28,8 @@ VANISHED = "a surely-held lease that vanished"
 # Each with a check without which it was not looked for.
 KINDS = {TWO_HOLDERS: "leases held alone", TOOK_EFFECT: "releases that met a sure lease of another owner",
          UNTRUE: "values read", TTL_CHANGED: "a look found the holder's TTL", NOT_GROWN: "fencing tokens",
-         REPLIES: "nonces came back", NOT_FREE: "a look found the lock free", VANISHED: "a look found a lock that may be there"}
+         REPLIES: "nonces came back", LOST: "connections", NOT_FREE: "a look found the lock free",
+         VANISHED: "a look found a lock that may be there"}
 
 
 class Verdict:
@@ -35,6 +37,7 @@ class Verdict:
 
     def __init__(self):
         self.found, self.checks, self.counts = [], collections.Counter(), collections.Counter()
+        self.sums = {}      # of releases of several locks: the operation, and how many it must and can have released
 
     def fault(self, what, key, text):
         self.found.append((what, key, text))
@@ -54,6 +57,7 @@ def judge(history):
     for what, text in history.wrong:
         verdict.fault(what, "", text)
     verdict.checks["nonces came back"] = history.nonces
+    verdict.checks["connections"] = len(history.opened)
     ops, looks = collections.defaultdict(list), collections.defaultdict(list)
     for op in history.ops:
         ops[op.key].append(op)
@@ -67,6 +71,7 @@ def judge(history):
         if key.rule == "name":
             fences(key, verdict)
         count(key, verdict)
+    sums(verdict)
     return verdict
 
 
@@ -79,6 +84,16 @@ def overlaps(key, verdict):
             verdict.fault(TWO_HOLDERS, key.name, "%r and %r" % (held, lease))
         if held is None or lease.sure_until > held.sure_until:
             held = lease
+
+
+def sums(verdict):
+    """A release of several locks says how many it released; which ones, nobody is told."""
+    for op, least, most in verdict.sums.values():
+        verdict.checks["sums of releases"] += 1
+        if op.reply < least:
+            verdict.fault(UNTRUE, op.key, "at least %d of %d had to be released: %r" % (least, op.parts, op))
+        elif op.reply > most:
+            verdict.fault(TOOK_EFFECT, op.key, "at most %d of %d can have been there: %r" % (most, op.parts, op))
 
 
 class Sweep:
@@ -165,7 +180,13 @@ class Sweep:
         if held and held is not meant:
             self.verdict.checks["releases that met a sure lease of %s" % (
                 "the same owner" if held.owner == op.owner else "another owner")] += 1
-        if op.result == 1:
+        due = meant is not None and meant.owner == op.owner and (
+            meant.since <= op.start and op.end <= meant.untouched_until) and not self.key.owners.owes(meant, op)
+        if op.result is SOME:
+            _, least, most = self.verdict.sums.get((op.process, op.number), (op, 0, 0))
+            mine = any(lease.owner == op.owner for lease in here)
+            self.verdict.sums[op.process, op.number] = (op, least + due, most + mine)
+        elif op.result == 1:
             if held and held is not meant:
                 self.fault(TOOK_EFFECT, "%r" % op, held, *([meant] if meant else []))
             elif not any(lease.owner == op.owner for lease in here):
@@ -173,7 +194,7 @@ class Sweep:
         elif op.result == 0 and meant is not None and meant.owner == op.owner:
             if meant.since <= op.start and op.end <= meant.untouched_until:
                 self.verdict.checks["releases of a sure holder that got 0"] += 1
-                if not self.key.owners.owes(meant, op.start, op.end):
+                if due:
                     self.fault(UNTRUE, "0 for a sure holder: %r" % op, meant)
 
     # ---- extends
@@ -254,6 +275,7 @@ def count(key, verdict):
             continue
         counts["grants"] += 1
         counts["grants: " + lease.op.kind] += 1
+        counts["renewed leases that were sure beyond their TTL"] += lease.sure_until > lease.op.end + lease.op.argument * MS
         counts["grants through pools and other proxies"] += lease.op.kind in ("pool", "other")
         release = lease.release
         if release is None:

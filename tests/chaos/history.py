@@ -9,18 +9,19 @@ import json
 import os
 import sys
 
-MS = 1_000_000
-REPLIES = "a reply lost, doubled or swapped"
-# What answers mean that are no result: nothing was done; or nobody knows.
-UNDONE = ("-OOM ", "-LOADING ", "-MISCONF ", "-READONLY ", "-EXECABORT ", "-BUSY ", "-MASTERDOWN ")
-UNKNOWN = ("-UPSTREAM ",)
+from causes import AFTER, MOMENT, MS, Causes, merged
+import connections
+
+UNTRUE = "an untruthful answer"
+# What an answer means that is no result: nothing was done; or nobody knows.
+UNDONE = "undone"
+UNKNOWN = (connections.UPSTREAM,)
 ACQUIRES = {"set", "setget", "setnx"}
 # How long after its client gave it up an operation may still be executed, if nothing is stopped or slow meanwhile.
 AFTERWARDS = 500 * MS
 # Faults that stop nothing: what they hit is over at once.
 PASSING = {"cut", "cut-bytes", "script-flush", "connections-kill", "client-kill", "reload", "oom", "clock-jump"}
 SLOW = 150 * MS             # a ping that takes longer is a time in which things may lie somewhere
-UNANSWERED = 2000 * MS      # nothing may take so long while nothing is stopped or slow
 FOREVER = 1 << 62
 
 
@@ -28,7 +29,7 @@ class Op:
     """One operation on one key. Executed, if at all, between `start` and `latest`; `answered` says whether its reply came;
     `result` is 1 or 0 (or what was read), None where nobody knows, UNDONE where it was surely not executed."""
     __slots__ = ("process", "number", "start", "end", "latest", "connection", "kind", "spelling", "owner", "key",
-                 "argument", "reply", "nonce", "result", "seen", "lease")
+                 "argument", "reply", "nonce", "result", "seen", "lease", "parts")
 
     def answered(self):
         return self.result is not None and self.result is not UNDONE
@@ -44,9 +45,12 @@ class History:
 
     def __init__(self):
         self.ops, self.looks, self.keys, self.faults, self.losses, self.jumps = [], [], [], [], [], []
-        self.closed, self.silent, self.deaths, self.slow, self.clocks = {}, set(), {}, [], []
+        self.deaths, self.slow, self.clocks = {}, [], []
         self.wrong = []         # (what, text): found on the way in
-        self.nonces, self.connections, self.unasked = 0, 0, []
+        # Of connections: when they ended, and that with the why of their client.
+        self.closed, self.ends = {}, {}
+        self.opened, self.proxies = {}, {}      # when and by which process; through which lockward
+        self.nonces, self.unasked, self.last, self.causes = 0, [], 0, None
 
     # ---- reading
 
@@ -82,10 +86,10 @@ class History:
                     op.nonce = said[4]
                 ops.append(op)
             else:
-                self.other(said)
+                self.other(said, process)
         ops.extend(begun.values())
 
-    def other(self, said):
+    def other(self, said, process):
         what = said[0]
         if what == "s":
             self.looks.append(said[1:])
@@ -94,11 +98,10 @@ class History:
         elif what == "t":
             self.clocks.append(said[1:])
         elif what == "x":
+            self.ends.setdefault(said[1], (said[2], said[3], *said[4:5]))
             self.closed.setdefault(said[1], said[2])
-            if said[3] == "silence":
-                self.silent.add(said[1])
         elif what == "o":
-            self.connections += 1
+            self.opened[said[1]], self.proxies[said[1]] = (said[2], process), said[3]
         elif what == "u":
             self.unasked.append((said[1], said[3]))
         elif what == "k":
@@ -117,9 +120,12 @@ class History:
         self.faults.sort(key=lambda fault: fault[1])
         self.losses.sort()
         self.find_jumps()
-        holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING]
-                       + [(start, end) for start, end in self.slow if end - start > SLOW])
+        slow = merged([(start, end) for start, end in self.slow if end - start > SLOW])
+        holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING] + slow)
+        self.slow_starts, self.slow_ends = [start for start, _ in slow], [end for _, end in slow]
         self.hold_starts, self.hold_ends = [start for start, _ in holds], [end for _, end in holds]
+        self.causes = Causes(self.faults, self.looks, lambda time: self.held_until(time, time, AFTER))
+        self.last = max((end for _, end, *_ in self.looks), default=0)
         ops, self.ops = self.ops, []
         for op in ops:
             self.understand(op)
@@ -127,15 +133,20 @@ class History:
                 self.ops.extend(split(op))
             else:
                 self.ops.append(op)
-        self.judge_unasked()
+        connections.judge(self)
 
-    def judge_unasked(self):
-        """Who comes while the server cannot be reached is told so and sent away, before it has asked anything. All else for
-        which nobody asked is a reply too many."""
-        used = {op.connection for op in self.ops if op.answered()} if self.unasked else ()
-        for connection, frame in self.unasked:
-            if not frame.startswith("'-UPSTREAM ") or connection in used or connection not in self.closed:
-                self.wrong.append((REPLIES, "%s got %s unasked" % (connection, frame)))
+    def stood_until(self, op):
+        """When lockward may have seen at the earliest that this operation's connection is over."""
+        closed, why = self.ends.get(op.connection, (FOREVER, ""))[:2]
+        if why == "lost":
+            closed = self.causes.seen_since(self.proxies.get(op.connection), closed)
+        return min(closed, self.deaths.get(op.process, (FOREVER,))[0])
+
+    def steady_until(self, op):
+        """Until when its lockward surely came to do its own work, from its beginning on."""
+        at = bisect.bisect_left(self.slow_ends, op.start)
+        return min(self.causes.steady_until(self.proxies.get(op.connection), op.start),
+                   self.slow_starts[at] if at < len(self.slow_starts) else FOREVER)
 
     def find_jumps(self):
         """Where the server's clock did not go as that of the machine: (from, to, least ms, most ms). A slow look shows only
@@ -149,12 +160,26 @@ class History:
             if jumped or not last or end - start <= 20 * MS:
                 last = (start, low, high)
 
-    def held_until(self, start, given_up):
+    def sooner(self, start, end):
+        """A due time, if the server's clock may have been put on meanwhile."""
+        for begun, ended, _, most in self.jumps:
+            if begun <= end and ended >= start and most > 0:
+                end -= most * MS
+        return end
+
+    def later(self, start, end):
+        """A due time, if the server's clock may have been put back meanwhile."""
+        for begun, ended, least, _ in self.jumps:
+            if begun <= end and ended >= start and least < 0:
+                end -= least * MS
+        return end
+
+    def held_until(self, start, given_up, more=AFTERWARDS):
         """When nothing of what was under way then is under way any more."""
-        latest = given_up + AFTERWARDS
+        latest = given_up + more
         at = bisect.bisect_right(self.hold_ends, start)
         while at < len(self.hold_starts) and self.hold_starts[at] <= latest:
-            latest = max(latest, self.hold_ends[at] + AFTERWARDS)
+            latest = max(latest, self.hold_ends[at] + more)
             at += 1
         return latest
 
@@ -165,12 +190,9 @@ class History:
 
     def understand(self, op):
         op.lease = op.seen = None
+        op.parts = len(op.key) if isinstance(op.key, list) else 1
         op.latest = op.end or FOREVER
-        if op.nonce is not None:
-            self.nonces += 1
-            if op.nonce != "$%s.%d" % (op.process, op.number) and not str(op.nonce).startswith(UNKNOWN + UNDONE):
-                self.wrong.append((REPLIES, "instead of its nonce %r came to %r" % (op.nonce, op)))
-        op.result = self.result(op, op.reply)
+        op.result = UNDONE if self.unheard(op) else self.result(op, op.reply)
         if op.answered():
             op.latest = op.end
             return
@@ -179,17 +201,37 @@ class History:
             # Its process died, or was at its end.
             given_up = self.deaths.get(op.process, (FOREVER, FOREVER))[1]
         op.latest = self.held_until(op.start, given_up)
-        if op.connection in self.silent and self.quiet(op.start, given_up) > UNANSWERED:
-            self.wrong.append((REPLIES, "no reply came to %r" % op))
+
+    def unheard(self, op):
+        """Whether it was surely not executed: asked on a connection that was over by then, and never sent; or in the moment
+        in which lockward sent its client away, which executes what it reads and answers what it executes."""
+        closed, why = self.ends.get(op.connection, (FOREVER, ""))[:2]
+        if op.reply != "lost" or op.end is None or why != "lost":
+            return False
+        proxy = self.proxies.get(op.connection)
+        if op.start > closed:
+            return True
+        if self.causes.broke(proxy, op.start, closed) or not self.causes.sent_away(proxy, closed):
+            return False
+        if closed - op.start > MOMENT:
+            self.wrong.append((connections.LOST, "asked %.3f ms before it was sent away: %r" % (
+                (closed - op.start) / MS, op)))
+        return True
 
     def result(self, op, reply):
         """1, 0 or what was read; None: unknown; UNDONE. The lock's value, where one was told, goes to `seen`."""
         if isinstance(reply, list) and reply[:1] == ["exec"]:
-            done, queued = reply[1:]
+            done, queued = reply[1:3]
             if done is None:
-                return UNDONE
-            if isinstance(done, str) and done.startswith(UNDONE):
-                return None if any(str(part).startswith(UNKNOWN) for part in queued) else UNDONE
+                # Those that give up WATCH nothing.
+                return UNDONE if op.spelling in ACQUIRES else self.strange(op)
+            if isinstance(done, str) and done.startswith("-EXECABORT "):
+                errors = [part for part in queued if isinstance(part, str) and part.startswith("-")]
+                if any(part.startswith(UNKNOWN) for part in errors):
+                    return None
+                # A transaction is refused as a whole when memory is full, whatever is in it.
+                fitting = errors and all(self.causes.refused(part, op.start, op.end) for part in errors)
+                return UNDONE if fitting else self.strange(op)
             reply = done if isinstance(done, str) else "lost" if "lost" in queued else reply
         spelling = op.spelling
         if spelling in ("set", "setget"):
@@ -211,12 +253,15 @@ class History:
             return int(reply is not None)
         if reply == "lost" or isinstance(reply, str) and reply.startswith(UNKNOWN):
             return None
-        # What gives up or extends must work when the server's memory is full.
-        if isinstance(reply, str) and reply.startswith(UNDONE) and not (
-                reply.startswith("-OOM ") and spelling in ("del", "pexpire")):
-            return UNDONE
-        self.wrong.append(("an untruthful answer", "no answer of this kind: %r" % op))
-        return None
+        return UNDONE if isinstance(reply, str) and self.refused(op, reply) else self.strange(op)
+
+    def refused(self, op, reply):
+        """Whether the server may have refused it so. What gives up, extends or reads works when its memory is full."""
+        return self.causes.refused(reply, op.start, op.end) and not (
+            reply.startswith("-OOM ") and op.spelling not in ACQUIRES)
+
+    def strange(self, op):
+        self.wrong.append((UNTRUE, "no answer of this kind: %r" % op))
 
 
 def is_value(reply):
@@ -241,14 +286,3 @@ def split(op):
 
 
 SOME = "some"       # answered, but for which of the keys is not known
-
-
-def merged(spans):
-    """Spans that overlap as one, in order."""
-    out = []
-    for start, end in sorted(spans):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(out[-1][1], end))
-        else:
-            out.append((start, end))
-    return out

@@ -3,19 +3,18 @@
 A lease is surely held from the end of its granted acquire until the first thing that may have ended it has begun: its own
 release, its TTL counted from the beginning of its acquire, a loss of the server's data, a jump of its clock. It was
 possibly there from the beginning of its acquire until something shows that it was gone.
-
-`Owners` knows which releases of one owner may have met another lease of it than their own (DESIGN.md, section 3, promise 2:
-at most one release for each acquire, within the window), and which owners surely owe nothing.
 """
 import bisect
 
-from history import AFTERWARDS, FOREVER, MS, UNDONE
+from causes import AFTER, MS
+from history import FOREVER, UNDONE
+from owners import Owners
 import layout
 
 MARGIN = 4 * MS             # the server counts whole milliseconds, and clocks may be adjusted a little
-WINDOW = int(layout.WINDOW * 1000) * MS
-# Within it for sure: also if the server's clock was put on by some seconds, and with what is under way.
-SAFE_WINDOW = WINDOW - 9000 * MS
+MAX_HOLD = int(layout.MAX_HOLD * 1000) * MS
+# A renewal may be so late: whatever is slower is told by the watcher (SLOW in history.py), or is a fault.
+LATEST_RENEWAL = 200 * MS
 
 
 class Lease:
@@ -27,8 +26,8 @@ class Lease:
         self.op, self.owner, self.connection, self.granted = op, op.owner, op.connection, op.result == 1
         self.start, self.latest, self.since = op.start, op.latest, op.latest if op.result == 1 else FOREVER
         ttl = op.argument * MS
-        self.due_least = self.due_sure = sooner(history, op.start, op.start + ttl - MARGIN)
-        self.due_most = later(history, op.start, op.latest + ttl + MARGIN)
+        self.due_least = self.due_sure = history.sooner(op.start, op.start + ttl - MARGIN)
+        self.due_most = history.later(op.start, op.latest + ttl + MARGIN)
         self.sure_until = self.untouched_until = self.over_by = None
         self.release, self.tokens = None, []
 
@@ -44,22 +43,6 @@ class Lease:
         return "%s.%d of %s (%s), from %.3f, sure until %.3f, over by %.3f ms" % (
             self.op.process, self.op.number, self.owner, self.op.kind, self.start / MS, (self.sure_until or 0) / MS,
             (self.over_by or 0) / MS)
-
-
-def sooner(history, start, end):
-    """A due time, if the server's clock may have been put on meanwhile."""
-    for begun, ended, _, most in history.jumps:
-        if begun <= end and ended >= start and most > 0:
-            end -= most * MS
-    return end
-
-
-def later(history, start, end):
-    """A due time, if the server's clock may have been put back meanwhile."""
-    for begun, ended, least, _ in history.jumps:
-        if begun <= end and ended >= start and least < 0:
-            end -= least * MS
-    return end
 
 
 class Key:
@@ -95,10 +78,10 @@ class Key:
         for lease in self.leases:
             by_owner.setdefault(lease.owner, []).append(lease)
             if self.rule == "renew":
-                lease.due_most += int(layout.MAX_HOLD * 1000 + 1000) * MS
+                self.renew(lease)
         for op in self.extends:
-            least = sooner(self.history, op.start, op.start + op.argument[0] * MS - MARGIN)
-            most = later(self.history, op.start, op.latest + op.argument[0] * MS + MARGIN)
+            least = self.history.sooner(op.start, op.start + op.argument[0] * MS - MARGIN)
+            most = self.history.later(op.start, op.latest + op.argument[0] * MS + MARGIN)
             meant = self.meant(op)
             mine = by_owner.get(op.owner, [])
             at = bisect.bisect_right(mine, op.latest, key=lambda lease: lease.start)
@@ -112,23 +95,29 @@ class Key:
                     lease.due_sure = min(lease.due_sure, least)
                 lease.due_least, lease.due_most = min(lease.due_least, least), max(lease.due_most, most)
 
+    def renew(self, lease):
+        """What renewal promises: the lock is there as long as its client is, up to MAX_HOLD, and gone a TTL after that. The
+        next renewal comes when a third of the TTL is over."""
+        history, op, ttl = self.history, lease.op, lease.op.argument * MS
+        last = lease.latest + MAX_HOLD
+        lease.due_most = history.later(op.start, history.held_until(last, last, AFTER) + ttl + MARGIN)
+        if lease.granted and ttl - ttl // 3 >= LATEST_RENEWAL:
+            lease.due_sure = max(lease.due_sure, min(op.start + MAX_HOLD - MARGIN, history.stood_until(op),
+                                                     history.steady_until(op)))
+
     def find_ends(self):
         """Own releases, losses, and disconnects where these release."""
         for op in self.releases:
             lease = self.meant(op)
             if lease is not None and lease.release is None:
                 lease.release = op
-        faults = [fault[1] for fault in self.history.faults]
         for lease in self.leases:
             until = lease.due_sure
             for start, end in self.history.losses:
                 if lease.start <= end and start <= until:
                     until = start
             if self.rule == "left":
-                until = min(until, self.history.closed.get(lease.connection, FOREVER),
-                            self.history.deaths.get(lease.op.process, (FOREVER,))[0])
-                at = bisect.bisect_left(faults, lease.start - 2000 * MS)
-                until = min(until, faults[at] if at < len(faults) else FOREVER)
+                until = min(until, self.history.stood_until(lease.op))
             lease.untouched_until = until
             lease.sure_until = min(until, lease.release.start) if lease.release else until
 
@@ -146,115 +135,3 @@ class Key:
         for lease in self.leases:
             at = bisect.bisect_left(starts, lease.latest)
             lease.over_by = min(lease.due_most, ends[at] if at < len(ends) else FOREVER)
-
-
-class Owners:
-    """What each owner of a key may owe."""
-
-    def __init__(self, key):
-        self.key, self.history = key, key.history
-        self.unsure, self.owing = {}, {}
-        leases, releases = {}, {}
-        for lease in key.leases:
-            leases.setdefault(lease.owner, []).append(lease)
-        for op in key.releases:
-            releases.setdefault(op.owner, []).append(op)
-        for owner, mine in leases.items():
-            self.unsure[owner] = self.find_unsure(mine, releases.get(owner, []))
-            self.cut(owner, mine, releases.get(owner, []))
-            self.owing[owner] = self.find_owing(owner, mine, releases.get(owner, []))
-
-    def pending(self, lease):
-        """Until when the release of this lease may still come."""
-        if lease.release is not None:
-            return lease.release.latest
-        if not lease.granted:
-            return lease.start      # Nobody releases what he was not told to have got.
-        return self.history.deaths.get(lease.op.process, (0, FOREVER))[1]
-
-    def find_unsure(self, leases, releases):
-        """Spans in which a release may meet another lease of this owner than its own: since a loss of data, a release too
-        many or a wait beyond the window, until no release is still to come. And since the server's clock was put back: a lease
-        that had just expired then looks as if it had been deleted before its time, and nothing is owed for it."""
-        spans = sorted([(lease.start, self.pending(lease)) for lease in leases if lease.granted]
-                       + [(op.start, op.latest) for op in releases])
-        busy, out = [], []
-        for start, end in spans:
-            if busy and start <= busy[-1][1]:
-                busy[-1][1] = max(busy[-1][1], end)
-            else:
-                busy.append([start, end])
-        put_back = [(start, end) for start, end, least, _ in self.history.jumps if least < 0]
-        causes, seen = list(self.history.losses) + put_back, set()
-        for op in releases:
-            lease = self.key.meant(op)
-            if lease is None or not lease.granted or id(lease) in seen or lease.owner != op.owner:
-                causes.append((op.start, op.latest))
-            seen.add(id(lease))
-        causes.sort()
-        starts = [start for start, _ in causes]
-        for start, end in busy:
-            at = bisect.bisect_right(starts, end)
-            before = bisect.bisect_left(starts, start)
-            first = min([max(cause, start) for cause, until in causes[max(0, before - 8):at] if until >= start],
-                        default=FOREVER)
-            first = min(first, start + SAFE_WINDOW)
-            if first <= end:
-                out.append((first, end))
-        return out
-
-    def is_unsure(self, owner, start, end):
-        spans = self.unsure.get(owner, [])
-        at = bisect.bisect_left(spans, (start,)) - 1
-        return any(first <= end and last >= start for first, last in spans[max(at, 0):at + 3])
-
-    def cut(self, owner, leases, releases):
-        """Leases that such a release may have met are sure only until it began; and so are those of the connection on which
-        the release of one came whose own connection was closed (the second exception of promise 2)."""
-        starts = [lease.start for lease in leases]
-        for op in releases:
-            meant = self.key.meant(op)
-            stray = self.is_unsure(owner, op.start, op.latest)
-            # The proxy may have seen the end of the connection a little before the client did.
-            orphan = meant is not None and self.history.closed.get(meant.connection, FOREVER) <= op.latest + AFTERWARDS
-            if not stray and not orphan:
-                continue
-            at = bisect.bisect_right(starts, op.latest)
-            for lease in leases[max(0, at - 40):at]:
-                if lease is not meant and (stray or lease.connection == op.connection):
-                    lease.sure_until = min(lease.sure_until, max(op.start, lease.start))
-                    lease.untouched_until = min(lease.untouched_until, max(op.start, lease.start))
-
-    def find_owing(self, owner, leases, releases):
-        """Spans in which this owner may owe for a lease: their starts, (end, lease), and the latest end up to each."""
-        proofs = sorted((op.start, op.end) for op in releases if op.result == 1 and self.is_proof(op))
-        starts, spans, latest = [start for start, _ in proofs], [], []
-        for lease in leases:
-            op = lease.release
-            if op is not None and op.answered() and lease.granted and op.owner == lease.owner:
-                until = op.end
-            else:
-                at = bisect.bisect_left(starts, lease.latest)
-                until = proofs[at][1] if at < len(proofs) else FOREVER
-            spans.append((until, lease))
-            latest.append(max(until, latest[-1]) if latest else until)
-        return [lease.start for lease in leases], spans, latest
-
-    def is_proof(self, op):
-        """A release that was granted on another connection than that of the lease, which surely was the one there: so
-        nothing was owed. (Had the connection held a younger lease, a debt of a closed connection would have stood.)"""
-        lease = self.key.meant(op)
-        if lease is None or lease.connection == op.connection or self.is_unsure(op.owner, op.start, op.end):
-            return False
-        return lease.since <= op.start and op.latest <= lease.untouched_until
-
-    def owes(self, lease, start, end):
-        """Whether the owner may owe for another lease at some moment then."""
-        if self.is_unsure(lease.owner, start, end):
-            return True
-        starts, spans, latest = self.owing[lease.owner]
-        at = bisect.bisect_right(starts, end)
-        older = max(0, at - 20)
-        if older and latest[older - 1] >= start:
-            return True
-        return any(other is not lease and until >= start for until, other in spans[older:at])

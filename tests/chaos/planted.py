@@ -11,6 +11,7 @@ import glob
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -42,7 +43,7 @@ def real(options, act, direct=False, cast="chaos"):
             traffic(scene, TRAFFIC // 10)
             act(scene)
             traffic(scene, TRAFFIC)
-            time.sleep(DROPPED if act is DROP else 0)
+            time.sleep(DROPPED if act in SILENT else 0)
             scene.stop_clients()
         return {what for what, _, _ in checker.judge(History().read(scene.history)).found}
 
@@ -101,6 +102,30 @@ def renewed_after_expiry(scene):
         raise RuntimeError("no lock was there to renew")
 
 
+def configured(old, new):
+    """The rules of both proxies say something else from here on."""
+    def act(scene):
+        for proxy in scene.proxies.values():
+            with open(proxy.config) as file:
+                text = file.read()
+            if old not in text:
+                raise RuntimeError("no rule says %s" % old)
+            with open(proxy.config, "w") as file:
+                file.write(text.replace(old, new))
+            os.kill(proxy.pid(), signal.SIGHUP)
+    return act
+
+
+def held_for_ever(scene):
+    """Renewal does not end, and no client gives anything up for a while."""
+    configured('max_hold = "2000ms"', 'max_hold = "60s"')(scene)
+    time.sleep(1.0)
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for client in scene.clients.values():
+            os.kill(client.child.pid, number)
+        time.sleep(3.5)
+
+
 def token_put_back(scene):
     """The tokens of all locks were far ahead, and are not any more."""
     with scene.server.connect() as direct:
@@ -113,7 +138,8 @@ def token_put_back(scene):
             time.sleep(1.0)
 
 
-DROP = plant("drop")
+DROP, DEAF = plant("drop"), plant("deaf")
+SILENT = (DROP, DEAF)
 REAL = (
     ("nothing planted", nothing, "through", None),
     ("plain DEL: the founding bug", nothing, "directly", checker.TOOK_EFFECT),
@@ -124,8 +150,15 @@ REAL = (
     ("two replies swapped", plant("swap"), "through", checker.REPLIES),
     ("a reply doubled", plant("double"), "through", checker.REPLIES),
     ("a reply dropped", DROP, "through", checker.REPLIES),
+    ("an ECHO that is not answered", DEAF, "through", checker.REPLIES),
+    ("a connection that ends", plant("end"), "through", checker.LOST),
+    ("a server said to be away", plant("away"), "through", checker.LOST),
+    ("memory said to be full", plant("full"), "through", checker.UNTRUE),
+    ("a sum too small", plant("few"), "through", checker.UNTRUE),
     ("a refused release said to be done", plant("claim"), "through", checker.TOOK_EFFECT),
     ("renewal after expiry", renewed_after_expiry, "through", checker.NOT_FREE),
+    ("renewal that does not come", configured("renew = true", "renew = false"), "through", checker.VANISHED),
+    ("renewal that does not end", held_for_ever, "through", checker.NOT_FREE),
     ("a fencing token that falls", token_put_back, "through", checker.NOT_GROWN),
     ("a lock that stays", past_lockward("SET", "KEY", "somebody", "PX", "3000", "NX"), "through", checker.NOT_FREE),
     ("a TTL taken off", past_lockward("PERSIST", "KEY"), "through", checker.TTL_CHANGED),

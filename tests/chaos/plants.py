@@ -6,7 +6,8 @@ promise a limited number of times, on links in front of lockward.
 
 
 def make(what, count, shim):
-    return {"retry": Retry, "swap": Swap, "double": Double, "drop": Drop, "claim": Claim}[what](count, shim)
+    return {"retry": Retry, "swap": Swap, "double": Double, "drop": Drop, "claim": Claim, "end": End, "away": Away,
+            "few": Few, "deaf": Deaf, "full": Full}[what](count, shim)
 
 
 class Plant:
@@ -104,3 +105,63 @@ class Claim(Releases):
             return data
         self.done()
         return b":1\r\n"
+
+
+class End(Plant):
+    """A connection ends behind an answer, for no reason."""
+
+    def down(self, first, data):
+        if data != b":1\r\n":
+            return data
+        self.done()
+        first.end(False)
+        return b""
+
+
+class Away(Releases):
+    """Instead of an answer it says that the server cannot be reached."""
+
+    def down(self, first, data):
+        if data != b":0\r\n" or first not in self.asked:
+            return data
+        self.done()
+        return b"-UPSTREAM cannot reach the server\r\n"
+
+
+class Full(Releases):
+    """Instead of a refusal it says that the server's memory is full."""
+
+    def down(self, first, data):
+        if data != b":0\r\n" or first not in self.asked:
+            return data
+        self.done()
+        return b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+
+class Few(Plant):
+    """Of two or three locks that were given up at once it counts one less."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.asked = set()
+
+    def up(self, first, data):
+        several = data[:2] in (b"*3", b"*4") and data[4:].startswith(b"$3\r\nDEL\r\n") and b"ECHO" not in data
+        (self.asked.add if several else self.asked.discard)(first)
+        return data
+
+    def down(self, first, data):
+        if first not in self.asked or data not in (b":2\r\n", b":3\r\n"):
+            return data
+        self.done()
+        return b":%d\r\n" % (data[1] - 49)
+
+
+class Deaf(Plant):
+    """An ECHO that was sent by itself is not answered."""
+
+    def up(self, first, data):
+        if not data.startswith(b"*2\r\n$4\r\nECHO\r\n"):
+            return data
+        self.done()
+        return b""

@@ -5,9 +5,10 @@ when it has ended. It goes to the system at once, so nothing written is lost wit
 nanoseconds, which is one clock for all processes of the machine. It judges nothing.
 
     b  id time connection kind spelling owner keys argument     an operation begins
-    e  id time reply [nonce]                                    it has ended; the nonce is what the ECHO behind it answered
+    e  id time reply [nonce]                                    it has ended; the nonce is what the ECHO behind it answered,
+                                                                or "lost" if no answer to it came
     o  connection time proxy owner-address name                 a connection is open
-    x  connection time why                                      it is not any more
+    x  connection time why [what]                               it is not any more
     u  connection time frame                                    something came for which nobody asked
     s  time time [pttl ...]     p  time time link               the watcher's: a look at all keys; a ping through a link
     t  time time server-us clock-ns                             the watcher's: the clock of the server, and of the machine
