@@ -51,6 +51,7 @@ class Place:
 
 class Actor:
     kind = "own"
+    echoes = True
 
     def __init__(self, place, random, keys, ttls, rule, source, name, proxy):
         self.place, self.book, self.random, self.keys, self.rule = place, place.book, random, keys, rule
@@ -80,6 +81,8 @@ class Actor:
         number = self.book.begin(wire.name, self.kind, spelling, self.owner(wire), keys, argument)
         words = [self.book.value(number) if word is VALUE else word for word in words]
         nonce, style = self.book.value(number), self.random.random()
+        if not self.echoes:
+            style = 0.3
         try:
             if style < 0.3:
                 reply, echo = await wire.call(encode(*words) + encode("ECHO", nonce), 2)
@@ -321,8 +324,9 @@ class Several(Actor):
 
 
 class Cutter(Actor):
-    """A connection for each cycle; the shim cuts it where it wants."""
+    """A connection for each cycle, with nothing but that; the shim cuts it where it wants."""
     kind = "cutter"
+    echoes = False
 
     async def cycle(self):
         self.wire = None

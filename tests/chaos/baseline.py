@@ -8,12 +8,9 @@ Prints a table, and fails if anything remains through lockward that lockward pro
 without it (then nothing was shown). A critical section is what its client takes for one: from the answer to its SET to its
 DEL.
 """
-import argparse
 import bisect
 import collections
 import os
-import random
-import shutil
 import sys
 import tempfile
 import time
@@ -22,8 +19,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 from harness.checking import Check      # noqa: E402
 from history import History             # noqa: E402
+from keeper import end_orderly          # noqa: E402
 from leases import Key                  # noqa: E402
-from scene import Scene                 # noqa: E402
+from scene import Scene, known          # noqa: E402
 
 LINES = (
     ("grants", "locks taken"),
@@ -81,14 +79,11 @@ def tell(key, counts):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--proxy", default="target/release/lockward")
-    parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser = known(__doc__)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--mode", default="dedicated")
     parser.add_argument("--pace", type=float, default=2.0, help="all times longer, so that a busy machine matters less")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     options = parser.parse_args()
+    end_orderly()
     directly, through = played(options, True), played(options, False)
     print("| %s, %g s, seed %d | directly | through lockward |\n|---|---|---|" % (
         os.path.basename(options.server), options.seconds, options.seed))
