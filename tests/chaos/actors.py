@@ -9,6 +9,7 @@ what they did not get.
     beat      a heartbeat extends                    multi    MULTI and EXEC, some with WATCH
     setnx     SETNX, then PEXPIRE                    several  some locks, one DEL
     cutter    one cycle on each connection, for the shim to cut
+    over      writes its lock anew with a SET without NX, also one that it may have lost
 """
 import asyncio
 
@@ -321,6 +322,23 @@ class Several(Actor):
         wire = await self.releasing(wire)
         keys = [key for key, _ in held]
         await self.ask(wire, "del", keys, [lease for _, lease in held], ("DEL", *keys))
+
+
+class Over(Actor):
+    """Writes the lock anew, with another TTL, while it holds it; or when it has worked too long and may have lost it."""
+    kind = "over"
+
+    async def work(self, wire, key, lease, ttl):
+        late = self.random.random() < 0.5
+        if late:
+            await super().work(wire, key, lease, ttl)
+        try:
+            anew = self.random.choice(self.ttls)
+            await self.ask(wire, "overwrite", key, [anew, lease], ("SET", key, VALUE, "PX", anew))
+        except Lost:
+            return
+        if not late:
+            await super().work(wire, key, lease, anew)
 
 
 class Cutter(Actor):
