@@ -70,7 +70,9 @@ class Faults:
         time.sleep(self.random.uniform(0.1, LONGEST))
 
     def proxy(self):
-        return self.scene.proxies[self.random.choice("AB")]
+        """A lockward, and its name, by which the checker knows whom the fault concerns."""
+        name = self.random.choice("AB")
+        return name, self.scene.proxies[name]
 
     def link(self):
         return self.random.choice(["A", "B", "SA", "SB"])
@@ -122,7 +124,7 @@ class Faults:
     # ---- lockward
 
     def do_proxy_kill(self):
-        proxy = self.proxy()
+        name, proxy = self.proxy()
         before = proxy.pid()
         proxy.kill()
         gone = self.until(lambda: state_of(before) in ("", "Z"))[1]
@@ -132,7 +134,7 @@ class Faults:
             if time.monotonic() > deadline:
                 raise RuntimeError("lockward does not start again: %s" % proxy.last_words())
             time.sleep(0.02)
-        return [before, proxy.pid()], gone and before != proxy.pid()
+        return [name, before, proxy.pid()], gone and before != proxy.pid()
 
     @staticmethod
     def started(proxy):
@@ -146,10 +148,12 @@ class Faults:
         return False
 
     def do_proxy_stop(self):
-        return self.stopped(self.proxy().pid())
+        name, proxy = self.proxy()
+        state, effect = self.stopped(proxy.pid())
+        return [name, state], effect
 
     def do_reload(self):
-        proxy = self.proxy()
+        name, proxy = self.proxy()
         before, turn = self.reloads(proxy), self.random.choice(("info", "warn"))
         with open(proxy.config) as file:
             text = file.read().split("[log]")
@@ -158,7 +162,8 @@ class Faults:
             rest = rest[rest.index("[["):]
             file.write('%s[log]\nlevel = "%s"\n\n%s' % (head.split("[[")[0], turn, rest))
         os.kill(proxy.pid(), signal.SIGHUP)
-        return self.until(lambda: self.reloads(proxy) - before)
+        count, effect = self.until(lambda: self.reloads(proxy) - before)
+        return [name, turn, count], effect
 
     @staticmethod
     def reloads(proxy):
@@ -166,11 +171,11 @@ class Faults:
         return metric_sum(proxy.metrics(), 'lockward_config_reload_total{outcome="ok"}')
 
     def do_upgrade(self):
-        proxy = self.proxy()
+        name, proxy = self.proxy()
         before = proxy.pid()
         code, said = proxy.upgrade()
         serving = proxy.json("/api/v1/process")["pid"]
-        return [code, before, serving, said[-300:]], code == 0 and serving == proxy.pid() != before
+        return [name, code, before, serving, said[-300:]], code == 0 and serving == proxy.pid() != before
 
     # ---- the server
 

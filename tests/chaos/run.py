@@ -23,7 +23,7 @@ from keeper import end_orderly      # noqa: E402
 from scene import Scene, known      # noqa: E402
 from shim import REACH              # noqa: E402
 
-KEPT = os.path.join(HERE, "..", "..", ".cache", "chaos")    # histories of runs that failed
+KEPT = os.path.join(HERE, "..", "..", ".cache", "chaos")     # histories of runs that failed
 
 
 def coverage(faults):
@@ -44,6 +44,31 @@ def told_of(cuts):
             reach + 1, ", %d to %d" % (min(bytes_cut), max(bytes_cut)) if bytes_cut else "")
 
 
+def play(options, folder):
+    """The run itself. Returns what ended otherwise than it was told to."""
+    only = [kind for kind in options.faults.split(",") if kind]
+    with Scene(options, folder) as scene:
+        faults = Faults(scene, random.Random(options.seed), [kind for kind in only if kind != "none"])
+        faults.first_bag(options.seed)
+        scene.begin()
+        if "none" in only:
+            time.sleep(options.seconds)
+        else:
+            faults.run(options.seconds, options.every)
+        scene.stop_clients()
+        return scene.fallen
+
+
+def keep(options, folder):
+    """Says where the history is from now on."""
+    if not options.keep:
+        kept = os.path.join(KEPT, "%s-%s-%d" % (os.path.basename(options.server), options.mode, options.seed))
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("appendonlydir"))
+        folder = kept
+    print("FAIL  judge it again: tests/chaos/checker.py %s" % os.path.relpath(os.path.join(folder, "history")), flush=True)
+
+
 def main():
     parser = known(__doc__)
     parser.add_argument("--seconds", type=float, default=15)
@@ -55,41 +80,30 @@ def main():
     parser.add_argument("--summary", help="a file for all counts, as JSON")
     options = parser.parse_args()
     end_orderly()
-    only = [kind for kind in options.faults.split(",") if kind]
     with tempfile.TemporaryDirectory(prefix="lockward-chaos-") as folder:
         folder = options.keep or folder
-        with Scene(options, folder) as scene:
-            faults = Faults(scene, random.Random(options.seed), [kind for kind in only if kind != "none"])
-            faults.first_bag(options.seed)
-            scene.begin()
-            if "none" in only:
-                time.sleep(options.seconds)
-            else:
-                faults.run(options.seconds, options.every)
-            scene.stop_clients()
-        history = History().read(scene.history)
-        verdict = judge(history)
-        failed = len(verdict.found) + len(verdict.blind()) + len(scene.fallen)
-        if failed and not options.keep:
-            kept = os.path.join(KEPT, "%s-%s-%d" % (os.path.basename(options.server), options.mode, options.seed))
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(folder, kept)
-    cuts, without = coverage(history.faults), [fault[3] for fault in history.faults if fault[0] == WITHOUT]
-    print("\n".join([*report(history, verdict), *told_of(cuts)]))
-    for kind, detail in without:
-        print("note  %s had no effect: %s" % (kind, detail))
-    for text in scene.fallen:
-        print("FAIL  " + text)
-    if failed:
-        print("The history: %s/history, for tests/chaos/checker.py" % (options.keep or kept))
+        try:
+            fallen = play(options, folder)
+            history = History().read(os.path.join(folder, "history"))
+            verdict = judge(history)
+        except Exception:
+            keep(options, folder)
+            raise
+        failed = len(verdict.found) + len(verdict.blind()) + len(fallen)
+        cuts, without = coverage(history.faults), [fault[3] for fault in history.faults if fault[0] == WITHOUT]
+        print("\n".join([*report(history, verdict), *told_of(cuts), *("FAIL  " + text for text in fallen)]))
+        for kind, detail in without:
+            print("note  %s had no effect: %s" % (kind, detail))
+        if failed:
+            keep(options, folder)
+    kinds = collections.Counter(fault[0] for fault in history.faults if fault[0] != WITHOUT)
     if options.summary:
         with open(options.summary, "w") as file:
-            json.dump({"counts": verdict.counts, "checks": verdict.checks, "failed": failed, "clean": verdict.clean(), "cuts": cuts,
-                       "faults": collections.Counter(fault[0] for fault in history.faults if fault[0] != WITHOUT),
-                       "without": collections.Counter(kind for kind, _ in without)}, file)
+            json.dump({"counts": verdict.counts, "checks": verdict.checks, "failed": failed, "clean": verdict.clean(),
+                       "cuts": cuts, "faults": kinds, "without": collections.Counter(kind for kind, _ in without)}, file)
     print("chaos: %s, %s, seed %d: %d operations, %d checks, %d faults" % (
         os.path.basename(options.server), options.mode, options.seed, len(history.ops), sum(verdict.checks.values()),
-        len(history.faults) - len(without)))
+        sum(kinds.values())))
     print("%d passed, %d failed" % (verdict.clean(), failed))
     return 1 if failed else 0
 
