@@ -97,7 +97,11 @@ def ended(check, options, command, what, number):
                     os.kill(one.pid, signal.SIGKILL)
             child.wait()
         if number != signal.SIGKILL:
-            check(name + ": no folder is left", os.listdir(inside), [])
+            left = glob.glob(os.path.join(inside, "**"), recursive=True)[1:]
+            check(name + ": no folder is left", left, [])
+            if left:
+                with open(said.name) as text:
+                    print(text.read()[-2000:])
 
 
 def main():

@@ -3,10 +3,14 @@
 They are one process group, and its leader, the keeper, waits for the end of a pipe that only their parent holds open.
 Whatever they start themselves belongs to the group too. It does not know what any of them is.
 """
+import contextlib
+import glob
 import signal
 import subprocess
 import sys
+import time
 
+PATIENCE = 10.0     # seconds until a killed process must have ended
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 KEEP = """
 import os, sys
@@ -45,6 +49,17 @@ class Group:
         self.keeper.stdin.close()
         self.keeper.wait()
         self.keeper.stdout.close()
+        # Some are nobody's child by now, and may be creating a file yet.
+        deadline = time.monotonic() + PATIENCE
+        while any(self.running()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def running(self):
+        """For each process whether it is one of the group that has not ended."""
+        for path in glob.glob("/proc/[0-9]*/stat"):
+            with contextlib.suppress(OSError), open(path) as stat:
+                state, _, group = stat.read().rpartition(")")[2].split()[:3]
+                yield int(group) == self.keeper.pid and state not in "ZX"
 
 
 def end_orderly():

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "checks")]
-from harness.processes import Server                # noqa: E402
+from harness.processes import Proxy, Server         # noqa: E402
 from keeper import Group                            # noqa: E402
 from record import Book, now                        # noqa: E402
 from upgrade import Upgraded                        # noqa: E402
@@ -95,7 +95,8 @@ class Fronting(Upgraded):
             with open("/proc/%d/cmdline" % self.serving, "rb") as words:
                 if os.fsencode(self.config) in words.read().split(b"\0"):
                     os.kill(self.serving, signal.SIGKILL)
-        super().kill()
+        # Not as Upgraded does it: a number that is 0 as yet would mean this program and all of its group.
+        Proxy.kill(self)
 
 
 class Program:
