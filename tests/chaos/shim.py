@@ -21,6 +21,7 @@ ends both sides at once.
 """
 import asyncio
 import json
+import re
 import socket
 import struct
 import sys
@@ -28,7 +29,9 @@ from random import Random
 
 import plants
 
-MARK = b"lock:cut:"
+# A cycle that may be cut begins with an acquire: the lock's name, and the value that the client gives it. (lockward itself
+# names these locks too, on a connection of its own, when a client has gone.)
+MARK = re.compile(rb"lock:cut:\d+\r\n.*\r\nc\d+-\d+\.\d+\r\n", re.DOTALL)
 # How many bytes a cycle has: SET NX PX and DEL, as the client sends them and as lockward does, and what is answered.
 REACH = {("front", "up"): 100, ("front", "down"): 9, ("back", "up"): 457, ("back", "down"): 9}
 MISSED = 5              # so much more often is a byte tried that is not reached than one that is
@@ -47,9 +50,7 @@ class Cycles:
         self.left, self.cut = count, []
 
     def choose(self, place):
-        """(place, way) and the byte, for a cycle that begins there; None if it is to go on."""
-        if not self.left:
-            return None
+        """(place, way) and the byte, for a cycle that begins there; None if it is to go on. Asked while some are left to cut."""
         # The longer ways have more bytes, and have to come more often.
         where = min(REACH, key=lambda way: self.chosen[way] / REACH[way])
         if where[0] != place:
@@ -154,7 +155,7 @@ class Side(asyncio.Protocol):
             first.lost = True
             self.shim.swallowed += len(data)
             return
-        if self.way == "up" and MARK in data and first.cut is None:
+        if self.way == "up" and first.cut is None and self.shim.cycles.left and MARK.search(data):
             first.cut = self.shim.cycles.choose("front" if self.link in self.shim.front else "back")
             first.passed = 0
         if first.cut and first.cut[0][1] == self.way:
