@@ -202,7 +202,8 @@ class Scene:
 
     def see_end(self, program):
         code = program.ended()
-        if code != 0:
+        # One that has just been born does not know SIGTERM yet.
+        if code not in (0, -signal.SIGTERM):
             self.fallen.append("%s ended with code %s" % (program.name, code))
 
     def end(self):
