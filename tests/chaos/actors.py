@@ -99,7 +99,7 @@ class Actor:
         try:
             (echo,) = await wire.call(encode("ECHO", nonce), 1)
         except Lost:
-            echo = None
+            echo = "lost"
         # That the answer came a little later than it did is on the safe side.
         self.book.end(number, reply, echo)
         return number, reply
