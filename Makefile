@@ -109,11 +109,12 @@ sentinel: build ## real sentinels: a failover that was asked for, a master that 
 soak: build ## half an hour of mixed traffic on 5,000 connections: memory and descriptors stay flat (MINUTES=N, MODE=shared)
 	tests/checks/soak.py --verbose --minutes $(MINUTES) --mode $(MODE) --proxy $(RELEASE) --server $(REDIS)
 
-chaos: build ## faults every two seconds, and a checker of what all clients saw (MINUTES=60, MODE=all, SEED=N)
+chaos: build ## faults every two seconds, and a checker of what all clients saw (MINUTES=60, MODE=all, SEED=N, JOBS=1)
 	tests/chaos/planted.py --proxy $(RELEASE) --server $(REDIS)
+	tests/chaos/endings.py --proxy $(RELEASE) --server $(REDIS)
 	tests/chaos/series.py --proxy $(RELEASE) --server $(REDIS) --server $(VALKEY) --faketime $$(scripts/get-tool faketime) \
 		--minutes $(if $(filter file,$(origin MINUTES)),60,$(MINUTES)) \
-		--mode $(if $(filter file,$(origin MODE)),all,$(MODE)) $(if $(SEED),--seed $(SEED))
+		--jobs $(if $(filter file,$(origin JOBS)),1,$(JOBS)) --mode $(if $(filter file,$(origin MODE)),all,$(MODE)) $(if $(SEED),--seed $(SEED))
 
 baseline: build ## legacy clients directly on the server, and the same through lockward
 	tests/chaos/baseline.py --proxy $(RELEASE) --server $(REDIS) $(if $(SEED),--seed $(SEED))

@@ -9,6 +9,7 @@ what they did not get.
     beat      a heartbeat extends                    multi    MULTI and EXEC, some with WATCH
     setnx     SETNX, then PEXPIRE                    several  some locks, one DEL
     cutter    one cycle on each connection, for the shim to cut
+    over      writes its lock anew with a SET without NX, also one that it may have lost
 """
 import asyncio
 
@@ -51,6 +52,7 @@ class Place:
 
 class Actor:
     kind = "own"
+    echoes = True
 
     def __init__(self, place, random, keys, ttls, rule, source, name, proxy):
         self.place, self.book, self.random, self.keys, self.rule = place, place.book, random, keys, rule
@@ -80,6 +82,8 @@ class Actor:
         number = self.book.begin(wire.name, self.kind, spelling, self.owner(wire), keys, argument)
         words = [self.book.value(number) if word is VALUE else word for word in words]
         nonce, style = self.book.value(number), self.random.random()
+        if not self.echoes:
+            style = 0.3
         try:
             if style < 0.3:
                 reply, echo = await wire.call(encode(*words) + encode("ECHO", nonce), 2)
@@ -95,7 +99,7 @@ class Actor:
         try:
             (echo,) = await wire.call(encode("ECHO", nonce), 1)
         except Lost:
-            echo = None
+            echo = "lost"
         # That the answer came a little later than it did is on the safe side.
         self.book.end(number, reply, echo)
         return number, reply
@@ -320,9 +324,27 @@ class Several(Actor):
         await self.ask(wire, "del", keys, [lease for _, lease in held], ("DEL", *keys))
 
 
+class Over(Actor):
+    """Writes the lock anew, with another TTL, while it holds it; or when it has worked too long and may have lost it."""
+    kind = "over"
+
+    async def work(self, wire, key, lease, ttl):
+        late = self.random.random() < 0.5
+        if late:
+            await super().work(wire, key, lease, ttl)
+        try:
+            anew = self.random.choice(self.ttls)
+            await self.ask(wire, "overwrite", key, [anew, lease], ("SET", key, VALUE, "PX", anew))
+        except Lost:
+            return
+        if not late:
+            await super().work(wire, key, lease, anew)
+
+
 class Cutter(Actor):
-    """A connection for each cycle; the shim cuts it where it wants."""
+    """A connection for each cycle, with nothing but that; the shim cuts it where it wants."""
     kind = "cutter"
+    echoes = False
 
     async def cycle(self):
         self.wire = None

@@ -13,7 +13,7 @@ TTLS = (80, 150, 300)       # milliseconds
 # The rules by name: how an owner is told, how many keys, and what else.
 RULES = {
     "conn": ("connection", 6, ""),
-    "addr": ("address", 14, ""),
+    "addr": ("address", 24, ""),
     "name": ("client-name", 16, "fencing = true\n"),
     "setnx": ("client-name", 3, 'default_ttl = "800ms"\n'),
     "several": ("client-name", 4, ""),
@@ -47,12 +47,14 @@ def all_keys(cast="chaos"):
     return [key for rule in RULES for key in keys(rule)]
 
 
+# The checker does not know yet what they do: as long as that is so, there are none.
+OVERWRITERS = 0
 # Programs of each process that have no pool: class, rule, how many.
 ALONE = (
     (actors.Actor, "conn", 1), (actors.Loser, "conn", 1), (actors.Beat, "conn", 1), (actors.Multi, "conn", 1),
     (actors.Actor, "addr", 1), (actors.Actor, "name", 1), (actors.Other, "name", 3), (actors.Beat, "name", 1),
     (actors.Loser, "name", 1), (actors.Multi, "name", 1), (actors.Setnx, "setnx", 1), (actors.Several, "several", 1),
-    (actors.Actor, "renew", 1), (actors.Actor, "left", 1), (actors.Cutter, "cut", 1),
+    (actors.Actor, "renew", 1), (actors.Actor, "left", 1), (actors.Cutter, "cut", 1), (actors.Over, "name", OVERWRITERS),
 )
 
 
@@ -84,8 +86,8 @@ def programs(place, process, random, cast="chaos"):
             found.append(kind(place, draw(), keys(rule), TTLS, RULES[rule][0], "127.0.%d.%d" % (2 + process, 1 + number),
                               "alone-%d-%d" % (process, number), "AB"[number % 2]))
     # One pool for each process by address, and one by name for each two.
-    for rule, tasks, source, name in (("addr", 9, "127.0.1.%d" % (1 + process), "web-%d" % process),
-                                      ("name", 6, "127.0.1.%d" % (11 + process), "pool-%d" % (process // 2))):
+    for rule, tasks, source, name in (("addr", 12, "127.0.1.%d" % (1 + process), "web-%d" % process),
+                                      ("name", 8, "127.0.1.%d" % (11 + process), "pool-%d" % (process // 2))):
         pool = actors.Pool(place, draw(), source, name, 5)
         for _ in range(tasks):
             found.append(actors.Pooled(pool, place, draw(), keys(rule), TTLS, RULES[rule][0], source, name, "A"))

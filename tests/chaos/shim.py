@@ -1,93 +1,121 @@
 #!/usr/bin/env python3
 """A TCP shim in a process of its own: carries bytes on some links, and breaks them when it is told to.
 
-    shim.py '{"links": {"A": [LISTEN, TARGET], ...}, "front": ["A", ...]}'
+    shim.py '{"links": ["A", ...], "front": ["A", ...], "seed": N}'
 
-Links in `front` connect from the address of who came, so that lockward sees the same client addresses. One JSON command on
-each line of standard input, one JSON answer on standard output:
+Each link listens on a free port; its first line says on which. Links in `front` connect from the address of who came, so that
+lockward sees the same client addresses. One JSON command on each line of standard input, one JSON answer on standard
+output, with the number of connections or bytes that it concerned as `did`. The end of its input is its own.
 
+    {"do": "aim", "link": L, "target": PORT}    where it leads to from now on
     {"do": "cut", "link": L, "share": 0.5}      ends so many of its connections at once, with RST
     {"do": "hole", "link": L, "way": "up"}      what goes that way is thrown away from now on ("up", "down", "both")
     {"do": "heal"}                              no more of that; connections that lost bytes end
-    {"do": "arm", "count": N}                   cuts the next N lock cycles that bear the mark, each one byte further
+    {"do": "arm", "count": N}                   cuts the next N lock cycles that bear the mark, each at another byte
+    {"do": "disarm"}                            no more of that
     {"do": "plant", "what": W, "count": N}      for tests of the checker: breaks a promise (plants.py)
-    {"do": "count"}                             how often it did what
+    {"do": "count"}                             how often it did what, and at which bytes it cut cycles since it was armed
 
 A cut at byte N lets N bytes of the cycle through in that direction, counted from the packet in which the mark stood, and
-ends both sides. Each next cut is at another byte, until all of a cycle on each link in each direction have had their turn.
+ends both sides at once.
 """
 import asyncio
 import json
+import re
 import socket
 import struct
 import sys
+from random import Random
 
 import plants
 
-MARK = b"lock:cut:"
-# How many bytes of a cycle there are to cut at: of SET and DEL, as the client sends them and as lockward does.
-REACH = {("front", "up"): 110, ("front", "down"): 12, ("back", "up"): 520, ("back", "down"): 12}
+# A cycle that may be cut begins with an acquire: the lock's name, and the value that the client gives it. (lockward itself
+# names these locks too, on a connection of its own, when a client has gone.)
+MARK = re.compile(rb"lock:cut:\d+\r\n.*\r\nc\d+-\d+\.\d+\r\n", re.DOTALL)
+# How many bytes a cycle has: SET NX PX and DEL, as the client sends them and as lockward does, and what is answered.
+REACH = {("front", "up"): 100, ("front", "down"): 9, ("back", "up"): 457, ("back", "down"): 9}
+MISSED = 5              # so much more often is a byte tried that is not reached than one that is
+
+
+class Cycles:
+    """Which lock cycles are cut, and where: at each byte of each way in turn."""
+
+    def __init__(self, random):
+        self.left, self.cut = 0, []
+        self.chosen = dict.fromkeys(REACH, 0)
+        self.tries = {way: [0] * (reach + 1) for way, reach in REACH.items()}
+        self.order = {way: random.sample(range(reach + 1), reach + 1) for way, reach in REACH.items()}
+
+    def arm(self, count):
+        self.left, self.cut = count, []
+
+    def choose(self, place):
+        """(place, way) and the byte, for a cycle that begins there; None if it is to go on. Asked while some are left to cut."""
+        # The longer ways have more bytes, and have to come more often.
+        where = min(REACH, key=lambda way: self.chosen[way] / REACH[way])
+        if where[0] != place:
+            return None
+        byte = min(self.order[where], key=self.tries[where].__getitem__)
+        self.chosen[where] += 1
+        self.tries[where][byte] += 1
+        return where, byte
+
+    def done(self, where, byte):
+        self.left -= 1
+        self.cut.append([" ".join(where), byte])
+        self.tries[where][byte] += MISSED - 1
 
 
 class Shim:
-    def __init__(self, links, front):
-        self.links, self.front, self.pairs = links, set(front), set()
-        self.holes, self.armed, self.counts, self.plants = set(), 0, {}, []
-        self.turns = {place: 0 for place in REACH}
+    def __init__(self, front, random):
+        self.targets, self.front, self.pairs = {}, set(front), set()
+        self.holes, self.swallowed, self.cycles, self.counts, self.plants = set(), 0, Cycles(random), {}, []
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    async def serve(self):
-        loop = asyncio.get_running_loop()
-        for link, (listen, target) in self.links.items():
-            await loop.create_server(lambda link=link, target=target: Side(self, link, target), "127.0.0.1", listen,
-                                     backlog=1024)
-
-    def cut_for(self, link):
-        """Where the next marked cycle on this link is cut: (way, bytes, with RST), or None."""
-        if not self.armed:
-            return None
-        place = "front" if link in self.front else "back"
-        share = {p: sum(self.turns[p, way] for way in ("up", "down")) / (REACH[p, "up"] + REACH[p, "down"])
-                 for p in ("front", "back")}
-        if share[place] > min(share.values()):
-            return None
-        # The longer way has more bytes, and has to come more often.
-        way = min(("up", "down"), key=lambda w: self.turns[place, w] / REACH[place, w])
-        turn, self.turns[place, way] = self.turns[place, way], self.turns[place, way] + 1
-        self.armed -= 1
-        self.count("cut %s %s" % (place, way))
-        return way, turn % REACH[place, way], bool((turn + turn // REACH[place, way]) % 2)
+    async def serve(self, links):
+        """The port of each."""
+        loop, ports = asyncio.get_running_loop(), {}
+        for link in links:
+            server = await loop.create_server(lambda link=link: Side(self, link), "127.0.0.1", 0, backlog=1024)
+            ports[link] = server.sockets[0].getsockname()[1]
+        return ports
 
     # ---- commands
 
     def obey(self, told):
-        what, link = told["do"], told.get("link")
+        what, link, did = told["do"], told.get("link"), 0
         pairs = [pair for pair in self.pairs if link in (None, pair.link)]
-        if what == "cut":
-            for pair in pairs[:max(1, int(len(pairs) * told["share"]))]:
-                pair.end()
+        if what == "aim":
+            self.targets[link] = told["target"]
+        elif what == "cut":
+            did = len([pair.end() for pair in pairs[:max(1, int(len(pairs) * told["share"]))]])
         elif what == "hole":
+            self.swallowed = 0
             self.holes = {(link, way) for way in (("up", "down") if told["way"] == "both" else (told["way"],))}
         elif what == "heal":
-            self.holes = set()
+            self.holes, did = set(), self.swallowed
             for pair in [pair for pair in self.pairs if pair.lost]:
                 pair.end()
         elif what == "arm":
-            self.armed = told["count"]
+            self.cycles.arm(told["count"])
+        elif what == "disarm":
+            self.cycles.left = 0
+            for pair in pairs:
+                pair.cut = None
         elif what == "plant":
             self.plants.append(plants.make(told["what"], told["count"], self))
-        return {"counts": self.counts, "turns": {" ".join(k): v for k, v in self.turns.items()}, "armed": self.armed,
-                "open": len(self.pairs)}
+        return {"did": did, "counts": self.counts, "cuts": self.cycles.cut}
 
 
 class Side(asyncio.Protocol):
     """One end of a connection: the one that came, or the one made for it (`other`)."""
 
-    def __init__(self, shim, link, target, other=None):
-        self.shim, self.link, self.target, self.other = shim, link, target, other
-        self.transport, self.waiting, self.lost, self.cut, self.ended, self.half = None, [], False, None, False, False
+    def __init__(self, shim, link, other=None):
+        self.shim, self.link, self.other = shim, link, other
+        self.transport, self.waiting, self.lost, self.ended, self.half = None, [], False, False, False
+        self.cut, self.passed = None, 0     # where this cycle is to be cut, and how much of it has come through
         self.way = "down" if other else "up"
 
     def connection_made(self, transport):
@@ -105,7 +133,7 @@ class Side(asyncio.Protocol):
             source = (self.transport.get_extra_info("peername")[0], 0)
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: Side(self.shim, self.link, self.target, self), "127.0.0.1", self.target, local_addr=source)
+                lambda: Side(self.shim, self.link, self), "127.0.0.1", self.shim.targets[self.link], local_addr=source)
         except OSError:
             self.end()
 
@@ -125,16 +153,19 @@ class Side(asyncio.Protocol):
         first = self if self.way == "up" else self.other
         if (self.link, self.way) in self.shim.holes:
             first.lost = True
+            self.shim.swallowed += len(data)
             return
-        if self.way == "up" and MARK in data and first.cut is None:
-            first.cut = self.shim.cut_for(self.link)
-        if first.cut and first.cut[0] == self.way:
-            way, left, reset = first.cut
-            first.cut = (way, left - len(data), reset)
-            if left < len(data):
-                self.other.write(data[:left])
-                first.end(reset)
+        if self.way == "up" and first.cut is None and self.shim.cycles.left and MARK.search(data):
+            first.cut = self.shim.cycles.choose("front" if self.link in self.shim.front else "back")
+            first.passed = 0
+        if first.cut and first.cut[0][1] == self.way:
+            where, byte = first.cut
+            if first.passed + len(data) >= byte:
+                self.other.write(data[:byte - first.passed])
+                self.shim.cycles.done(where, byte)
+                first.end(bool((byte + self.shim.cycles.tries[where][byte]) % 2))
                 return
+            first.passed += len(data)
         for plant in self.shim.plants:
             data = plant(self, first, data)
         if data:
@@ -176,12 +207,12 @@ class Side(asyncio.Protocol):
 
 
 async def work(told):
-    shim = Shim(told["links"], told["front"])
-    await shim.serve()
+    shim = Shim(told["front"], Random(told["seed"]))
+    ports = await shim.serve(told["links"])
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps(ports), flush=True)
     while line := await reader.readline():
         print(json.dumps(shim.obey(json.loads(line))), flush=True)
 

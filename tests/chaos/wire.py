@@ -3,6 +3,7 @@
 It repairs nothing: what it cannot pair it reports, and a connection that ended stays so.
 """
 import asyncio
+import re
 
 from harness.resp import encode
 from record import now
@@ -29,8 +30,12 @@ class Wire(asyncio.Protocol):
     def data_received(self, data):
         data = self.received + data if self.received else data
         at = 0
-        while at < len(data):
-            frame, end = parsed(data, at)
+        while at < len(data) and self.open:
+            try:
+                frame, end = parsed(data, at)
+            except ValueError:
+                self.end("garbled", repr(data[at:at + 100]))
+                return
             if end < 0:
                 break
             at = end
@@ -53,12 +58,12 @@ class Wire(asyncio.Protocol):
 
     # ---- what actors call
 
-    def end(self, why):
+    def end(self, why, *what):
         """Closes it, whoever wants that; all that is due is lost."""
         if not self.open:
             return
         self.open = False
-        self.book.write("x", self.name, now(), why)
+        self.book.write("x", self.name, now(), why, *what)
         self.transport.abort() if why == "silence" else self.transport.close()
         due, self.due = self.due, []
         for waiting in due:
@@ -93,34 +98,45 @@ class Simple(str):
     """Written down as `+text` or `-text`."""
 
 
+NUMBER = re.compile(rb"-?(0|[1-9]\d{0,18})")
+LONGEST = 4096      # bytes of a line; nothing that is answered here has a longer one
+
+
 def parsed(data, at):
-    """The frame that begins there, and where it ends; -1 if it is not whole yet."""
+    """The frame that begins there, and where it ends; -1 if it is not whole yet. What is no RESP2 raises ValueError."""
     stop = data.find(b"\r\n", at)
+    kind = data[at:at + 1]
+    if kind not in (b":", b"$", b"+", b"-", b"*") or (stop if stop >= 0 else len(data)) - at > LONGEST:
+        raise ValueError("no frame")
     if stop < 0:
         return None, -1
-    kind, rest, end = data[at], data[at + 1:stop], stop + 2
-    if kind == 58:                                      # :
-        return int(rest), end
-    if kind == 36:                                      # $
-        size = int(rest)
-        if size < 0:
-            return None, end
-        if len(data) < end + size + 2:
-            return None, -1
-        return data[end:end + size], end + size + 2
-    if kind in (43, 45):                                # + -
+    rest, end = data[at + 1:stop], stop + 2
+    if kind in b"+-":
         return Simple(data[at:stop].decode("latin-1")), end
-    if kind == 42:                                      # *
-        if int(rest) < 0:
-            return None, end
-        parts = []
-        for _ in range(int(rest)):
-            part, end = parsed(data, end)
-            if end < 0:
-                return None, -1
-            parts.append(part)
-        return parts, end
-    return Simple("?" + data[at:stop].decode("latin-1")), end
+    if not NUMBER.fullmatch(rest):
+        raise ValueError("no number")
+    number = int(rest)
+    if kind == b":":
+        return number, end
+    if number < -1:
+        raise ValueError("no size")
+    if number == -1:
+        return None, end
+    if kind == b"$":
+        close = end + number
+        if len(data) < close + 2:
+            return None, -1
+        if data[close:close + 2] != b"\r\n":
+            raise ValueError("no end")
+        return data[end:close], close + 2
+    parts = []
+    for _ in range(number):
+        # What the next part is may not be there yet.
+        part, end = parsed(data, end) if end < len(data) else (None, -1)
+        if end < 0:
+            return None, -1
+        parts.append(part)
+    return parts, end
 
 
 async def connect(book, name, proxy, port, source, client_name):
@@ -131,6 +147,10 @@ async def connect(book, name, proxy, port, source, client_name):
     book.write("o", name, now(), proxy, source, client_name)
     (said,) = await wire.call(encode("CLIENT", "SETNAME", client_name), 1)
     if said != "+OK":
-        wire.end("refused")
+        # Who comes while the server cannot be reached is told so and sent away.
+        if str(said).startswith("-UPSTREAM "):
+            wire.end("refused")
+        else:
+            wire.end("garbled", repr(said)[:100])
         raise Lost(str(said))
     return wire
