@@ -106,6 +106,15 @@ pub const ALL: &[Bounds] = &[
         ..NONE
     },
     Bounds {
+        name: "releases",
+        about: "acquires and releases only, three leases: for mutants that an extend would show first",
+        closes: true,
+        meddling: false,
+        leases: 3,
+        quick: true,
+        ..NONE
+    },
+    Bounds {
         name: "small-in-doubt",
         about: "who never heard of his lease sends its release all the same; three leases",
         closes: true,
@@ -130,14 +139,14 @@ pub const ALL: &[Bounds] = &[
         ..NONE
     },
     Bounds {
-        name: "anew",
-        about: "two connections of one owner; each, once it has ended, is opened anew; three leases",
+        name: "small-anew",
+        about: "two connections of one owner; each, once it has ended, is opened anew; two leases",
         connections: 2,
         closes: true,
         cuts: true,
         reconnects: true,
         restarts: 1,
-        leases: 3,
+        leases: 2,
         quick: true,
         ..NONE
     },
@@ -228,8 +237,9 @@ pub const ALL: &[Bounds] = &[
         ..NONE
     },
     Bounds {
-        name: "pool-anew",
-        about: "the pool and another owner; each connection, once it has ended, is opened anew; three leases",
+        name: "anew",
+        about: "two connections of one owner; each, once it has ended, is opened anew; three leases",
+        connections: 2,
         closes: true,
         cuts: true,
         reconnects: true,

@@ -179,10 +179,12 @@ impl World {
         }
         if bounds.meddling {
             actions.extend([Action::Extend(link), Action::Overwrite(link, false)]);
-            if bounds.endless && bounds.default_ttl {
+            // Only in a mutant is there a lock without TTL now, and nothing of these would be seen.
+            let timed = state.record.lock != Lock::Endless;
+            if timed && bounds.endless && bounds.default_ttl {
                 actions.push(Action::Overwrite(link, true));
             }
-            if bounds.max_ttl {
+            if timed && bounds.max_ttl {
                 actions.push(Action::Persist(link));
             }
         }
