@@ -30,6 +30,10 @@ test: ## everything: unit and integration tests, scenarios, checks, client libra
 check: ## the quick look before a commit: format, lints, tests
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	for package in model fuzz fuzz/differential; do \
+		cargo fmt --check --manifest-path $$package/Cargo.toml || exit 1; \
+		cargo clippy --locked --manifest-path $$package/Cargo.toml --all-targets -- -D warnings || exit 1; \
+	done
 	LOCKWARD_TEST_REDIS=$(REDIS) LOCKWARD_TEST_VALKEY=$(VALKEY) cargo test --locked
 
 wire: build ## the wire scenarios on both servers

@@ -5,7 +5,7 @@ use lockward::lock::model::{Kind, Lock as Key, Model as Accounting, NewExpiry, O
 
 use crate::mutant::Mutant;
 use crate::ops::{self, Came};
-use crate::promise::{Promise, breaks};
+use crate::promise::{Promise, breaks, owes};
 use crate::reached::{self, Reached, reached};
 use crate::server::{self, LONGER, NOW, Passes, accounting, caller};
 use crate::state::{Client, Fate, Holder, LeaseId, LinkId, Lock, Meaning, Request, Standing, State, Task};
@@ -39,6 +39,11 @@ pub fn execute(world: &World, state: &mut State, link: LinkId, mut request: Requ
                 Meaning::AcquireEndless => NewExpiry::Never,
                 _ => NewExpiry::At(NOW + LONGER),
             };
+            let mut who = who;
+            if world.mutant == Some(Mutant::DefaultTtlForgotten) && state.crashed & (1 << world.bounds.proxy(link)) != 0
+            {
+                who.default_ms = None;
+            }
             let came = ops::write(&mut model, Kind::Acquire, &who, ttl, world.mutant);
             request.says = came.says;
             reached::outcome(&came.outcome, &before, &model);
@@ -95,6 +100,11 @@ fn released(world: &World, state: &mut State, link: LinkId, meaning: Meaning, be
         let task = *task;
         // The narrower exception: for this release, and for what it brings about.
         if world.own_only && is_late_and_closed(state, &task) {
+            state.excused |= 1 << owner;
+        }
+        // It is one too many, and taken for another's.
+        if task.fate == Fate::Freed && before != after {
+            reached(Reached::ReleaseOfAFreedLease);
             state.excused |= 1 << owner;
         }
     } else {
@@ -157,19 +167,28 @@ fn is_late_and_closed(state: &State, task: &Task) -> bool {
 }
 
 /// An extend, or a write that needs no NX. `None`: it would be a lease too many.
-pub fn meddle(world: &World, state: &mut State, link: LinkId, kind: Option<Kind>) -> Option<()> {
+pub fn meddle(world: &World, state: &mut State, link: LinkId, kind: Option<Kind>, ttl: NewExpiry) -> Option<()> {
     let (before, _) = accounting(&world.bounds, state, None);
     let mut model = before.clone();
     let who = caller(&world.bounds, link, state.granted);
     let came = match kind {
-        None => ops::extend(&mut model, &who, world.mutant),
-        Some(kind) => ops::write(&mut model, kind, &who, NewExpiry::At(NOW + LONGER), world.mutant),
+        None => ops::extend(&mut model, &who, ttl, world.mutant),
+        Some(kind) => ops::write(&mut model, kind, &who, ttl, world.mutant),
     };
     if matches!(came.outcome, Outcome::Granted(_)) && state.granted + asking(state) >= world.bounds.leases {
         return None;
     }
     reached::outcome(&came.outcome, &before, &model);
     let effect = before.lock != model.lock;
+    let taken = state.victim().map(|lease| state.tasks[usize::from(lease)].link);
+    let is_siblings = taken.is_some_and(|taken| taken != link && world.bounds.owner(taken) == world.bounds.owner(link));
+    if is_siblings && before.standing() == Stands::Current && owes(world, state, link) {
+        match kind {
+            _ if effect => breaks(state, Promise::DebtorChangesNothing),
+            None => reached(Reached::DebtorsExtendRefused),
+            Some(_) => reached(Reached::DebtorsOverwriteRefused),
+        }
+    }
     if came.says != effect {
         breaks(state, Promise::AnswersAreTruthful);
     }
@@ -238,6 +257,15 @@ fn chore(
 
 pub fn renew(world: &World, state: &mut State, lease: LeaseId) {
     let effect = chore(world, state, lease, ops::renew);
+    state.renewals &= !(1 << lease);
+    // One may have been on its way.
+    if world.bounds.max_hold && effect && !world.may_renew(state, lease) {
+        reached(Reached::RenewedLate);
+        if state.renewed_late & (1 << lease) != 0 {
+            breaks(state, Promise::FreeAfterItsTtl);
+        }
+        state.renewed_late |= 1 << lease;
+    }
     reached(if effect { Reached::Renewed } else { Reached::NotRenewed });
 }
 
@@ -245,9 +273,6 @@ pub fn free(world: &World, state: &mut State, lease: LeaseId) {
     if chore(world, state, lease, ops::free) {
         reached(Reached::Freed);
         end(state, lease, Fate::Freed);
-        if world.bounds.in_doubt {
-            state.excused |= owner_bit(world, state, lease);
-        }
     }
 }
 

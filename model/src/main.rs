@@ -3,6 +3,7 @@
 //! `docs/model.md` says what that means and what it does not.
 
 mod bounds;
+mod configurations;
 mod effect;
 mod explore;
 mod mutant;
@@ -37,9 +38,13 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        [] => run(bounds::ALL.iter().collect(), true, false),
-        ["--quick"] => run(bounds::ALL.iter().filter(|bounds| bounds.quick).collect(), true, false),
-        ["--only" | "--unreduced", name] => match bounds::named(name) {
+        [] => run(configurations::ALL.iter().collect(), true, false),
+        ["--quick"] => run(
+            configurations::ALL.iter().filter(|bounds| bounds.quick).collect(),
+            true,
+            false,
+        ),
+        ["--only" | "--unreduced", name] => match configurations::named(name) {
             Some(bounds) => run(vec![bounds], false, words[0] == "--unreduced"),
             None => wrong(&format!("there is no configuration '{name}'; --list names them")),
         },
@@ -49,7 +54,7 @@ fn main() -> ExitCode {
         },
         ["--own-only"] => own_only(),
         ["--list"] => {
-            bounds::ALL
+            configurations::ALL
                 .iter()
                 .for_each(|each| println!("configuration {:16} {}", each.name, each.about));
             mutant::ALL
@@ -67,15 +72,18 @@ fn main() -> ExitCode {
 
 /// What would break promise 2 if its second exception spoke only of the late task's own connection.
 fn own_only() -> ExitCode {
-    let found = bounds::ALL.iter().filter(|bounds| bounds.quick).filter_map(|bounds| {
-        let world = World {
-            bounds: *bounds,
-            mutant: None,
-            own_only: true,
-            reduced: false,
-        };
-        shortest(world).map(|found| (world, found))
-    });
+    let found = configurations::ALL
+        .iter()
+        .filter(|bounds| bounds.quick)
+        .filter_map(|bounds| {
+            let world = World {
+                bounds: *bounds,
+                mutant: None,
+                own_only: true,
+                reduced: false,
+            };
+            shortest(world).map(|found| (world, found))
+        });
     for (world, found) in found {
         println!(
             "{}: {}\n{}",
@@ -156,7 +164,7 @@ fn run(configurations: Vec<&Bounds>, mutants: bool, unreduced: bool) -> ExitCode
 
 /// Whether this mutant breaks the promise that has to catch it.
 fn caught(row: &mutant::Row, showing: bool) -> bool {
-    let Some(bounds) = bounds::named(row.bounds) else {
+    let Some(bounds) = configurations::named(row.bounds) else {
         println!("  FAILED {}: there is no configuration '{}'", row.name, row.bounds);
         return false;
     };

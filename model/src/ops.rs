@@ -49,10 +49,17 @@ pub fn write(model: &mut Accounting, kind: Kind, caller: &Caller, ttl: NewExpiry
         _ => {}
     }
     let mut caller = caller.clone();
-    if mutant == Some(Mutant::NoDefaultTtl) {
-        caller.default_ms = None;
+    match mutant {
+        Some(Mutant::NoDefaultTtl) => caller.default_ms = None,
+        Some(Mutant::DefaultTtlBySecondCommand) if kind == Kind::Acquire => caller.default_ms = None,
+        Some(Mutant::OverwriteTakesTheTtlOff) if kind == Kind::Overwrite && held.is_some() => {
+            (caller.default_ms, caller.max_ms) = (None, None);
+        }
+        _ => {}
     }
+    let owed = forgiven(model, &caller, mutant == Some(Mutant::DebtorOverwrites));
     let outcome = model.write(kind, &caller, ttl, NOW);
+    remembered(model, owed);
     let says = match &outcome {
         Outcome::Contended | Outcome::Refused(..) => false,
         Outcome::Nothing => held.is_some(),
@@ -61,21 +68,41 @@ pub fn write(model: &mut Accounting, kind: Kind, caller: &Caller, ttl: NewExpiry
     Came { says, outcome }
 }
 
-/// `EXPIRE` to a later time.
-pub fn extend(model: &mut Accounting, caller: &Caller, mutant: Option<Mutant>) -> Came {
+/// `EXPIRE` to a later time, or `PERSIST`.
+pub fn extend(model: &mut Accounting, caller: &Caller, ttl: NewExpiry, mutant: Option<Mutant>) -> Came {
     let exists = model.lock.is_some();
     let mut caller = caller.clone();
     if let (Some(Mutant::LoserExtends), Some(holder)) = (mutant, model.holder()) {
         caller.owner = holder.owner.clone();
         caller.connection = holder.connection.clone();
     }
-    let outcome = model.extend(&caller, NewExpiry::At(NOW + LONGER), true, NOW);
+    if mutant == Some(Mutant::PersistTakesTheTtlOff) {
+        caller.max_ms = None;
+    }
+    let owed = forgiven(model, &caller, mutant == Some(Mutant::DebtorExtends));
+    let outcome = model.extend(&caller, ttl, true, NOW);
+    remembered(model, owed);
     let says = match &outcome {
         Outcome::Refused(..) => false,
+        // `max_ttl` keeps the TTL on: PERSIST answers 0.
+        Outcome::Extended(true) if ttl == NewExpiry::Never => false,
         Outcome::Nothing => exists,
         _ => true,
     };
     Came { says, outcome }
+}
+
+/// Takes the debts of this connection out of the record, for as long as a mutant does not look at them.
+fn forgiven(model: &mut Accounting, caller: &Caller, does: bool) -> Vec<Debt> {
+    let is_his = |debt: &Debt| does && debt.connection == caller.connection;
+    let (owed, debts) = model.debts.drain(..).partition(is_his);
+    model.debts = debts;
+    owed
+}
+
+fn remembered(model: &mut Accounting, owed: Vec<Debt>) {
+    model.debts.extend(owed);
+    model.debts.sort_by_key(|debt| debt.number);
 }
 
 /// `DEL`.
@@ -151,13 +178,22 @@ pub fn renew(model: &mut Accounting, caller: &Caller, mutant: Option<Mutant>) {
         (Some(Mutant::RenewalWithoutToken), Some(holder)) => holder.token,
         _ => caller.token,
     };
-    let _: Done = model.renew(token, LONGER, NOW);
+    let done = model.renew(token, LONGER, NOW);
+    if mutant == Some(Mutant::RenewalTakesTheTtlOff) && matches!(done, Done::Renewed { .. }) {
+        model.lock = Some(Key { expiry: None });
+        if let Some(lease) = model.lease.as_mut() {
+            lease.due = None;
+        }
+    }
 }
 
 /// The lease is freed, as nobody can know of it.
 pub fn free(model: &mut Accounting, caller: &Caller, mutant: Option<Mutant>) {
     let token = (mutant != Some(Mutant::UnheardFreedWithoutToken)).then_some(caller.token);
-    let _: Done = model.free(token, NOW);
+    let done = model.free(token, NOW);
+    if mutant == Some(Mutant::FreeForgetsDebts) && matches!(done, Done::Freed { .. }) {
+        model.debts.clear();
+    }
 }
 
 /// The connection was closed by its client.

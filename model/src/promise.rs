@@ -1,12 +1,13 @@
 //! The promises, each by a name that a counterexample is filed under. A step that breaks one leaves its number in the
 //! state; what can be read off a state alone is looked at here.
 
-use crate::state::{CONNECTIONS, Client, Fate, LEASES, Lock, State};
+use crate::state::{Client, Fate, LEASES, LINKS, LinkId, Lock, State, Task};
 use crate::world::World;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promise {
     EffectByTheOwnerOnly,
+    DebtorChangesNothing,
     ForeignReleaseRemovesNothing,
     LateReleaseSparesTheSibling,
     RefusalChangesNothing,
@@ -21,8 +22,9 @@ pub enum Promise {
 }
 
 impl Promise {
-    pub const ALL: [Promise; 12] = [
+    pub const ALL: [Promise; 13] = [
         Promise::EffectByTheOwnerOnly,
+        Promise::DebtorChangesNothing,
         Promise::ForeignReleaseRemovesNothing,
         Promise::LateReleaseSparesTheSibling,
         Promise::RefusalChangesNothing,
@@ -40,6 +42,7 @@ impl Promise {
     pub fn name(self) -> &'static str {
         match self {
             Promise::EffectByTheOwnerOnly => "1: only the owner's extend, overwrite or renewal takes effect",
+            Promise::DebtorChangesNothing => "1: who owes a release changes nothing of a sibling's lease",
             Promise::ForeignReleaseRemovesNothing => "2: a foreign release removes nothing",
             Promise::LateReleaseSparesTheSibling => "2: a late release spares the sibling",
             Promise::RefusalChangesNothing => "3: a refusal changes nothing",
@@ -63,7 +66,7 @@ impl Promise {
     pub fn holds(self, world: &World, state: &State) -> bool {
         let kept = state.broken != self.code();
         kept && match self {
-            Promise::FreeAfterItsTtl => world.bounds.endless && !world.bounds.default_ttl || has_an_end(state),
+            Promise::FreeAfterItsTtl => world.bounds.endless && !world.bounds.default_ttl || has_an_end(world, state),
             Promise::OneDebtForOneMissingRelease => (0..2).all(|owner| owed(world, state, owner)),
             Promise::OneHolderAtATime => surely_held(state) <= 1,
             _ => true,
@@ -71,13 +74,14 @@ impl Promise {
     }
 }
 
-/// A lock that lockward gave has a TTL, so the very next thing that the time does can free it.
-fn has_an_end(state: &State) -> bool {
-    state.record.lock != Lock::Endless
+/// A lock that lockward gave has a TTL, so the very next thing that the time does can free it. A mutant that gives it by a
+/// second command is left the time to send it, as long as it can.
+fn has_an_end(world: &World, state: &State) -> bool {
+    state.record.lock != Lock::Endless || world.gives_ttl(state)
 }
 
 fn surely_held(state: &State) -> usize {
-    let sure = |task: &&crate::state::Task| task.fate == Fate::Held && task.client == Client::Working;
+    let sure = |task: &&Task| task.fate == Fate::Held && task.client == Client::Working;
     state.tasks.iter().filter(sure).count()
 }
 
@@ -99,6 +103,24 @@ fn owed(world: &World, state: &State, owner: u8) -> bool {
     debts <= (ended - executed).max(0)
 }
 
+/// Whether this connection owes a release. What the record says of it counts; and whatever it says, a late task at work owes
+/// for the connection it acquired through, as long as every release of its owner gave up a lease of its own.
+pub fn owes(world: &World, state: &State, link: LinkId) -> bool {
+    let owner = world.bounds.owner(link);
+    let his = |task: &&Task| task.fate != Fate::None && world.bounds.owner(task.link) == owner;
+    let none_paid = state
+        .tasks
+        .iter()
+        .filter(his)
+        .all(|task| task.client != Client::Released || task.fate == Fate::Removed);
+    (0..LEASES).any(|lease| {
+        let task = &state.tasks[lease];
+        let is_late = task.fate == Fate::Expired && matches!(task.client, Client::Working | Client::Releasing);
+        let surely = is_late && none_paid && state.excused & (1 << owner) == 0;
+        task.link == link && (state.record.debts[lease] > 0 || surely)
+    })
+}
+
 /// Whether nothing of the owner's is outstanding: an exception that held for him is over.
 pub fn is_clean(world: &World, state: &State, owner: u8) -> bool {
     let strayed = state.spent[3] & (1 << owner) != 0;
@@ -110,8 +132,10 @@ pub fn is_clean(world: &World, state: &State, owner: u8) -> bool {
             }
             let settled = match task.client {
                 Client::Released | Client::Missed => true,
-                Client::Deaf => !world.bounds.in_doubt,
-                Client::Unheard | Client::Working | Client::Releasing => task.fate == Fate::Held,
+                Client::Deaf if !world.bounds.in_doubt => true,
+                // The release of a lease that was freed excuses by itself, once it takes effect.
+                Client::Deaf | Client::Releasing if task.fate == Fate::Freed => true,
+                Client::Unheard | Client::Deaf | Client::Working | Client::Releasing => task.fate == Fate::Held,
             };
             settled && state.record.debts[lease] == 0 && state.record.doubts[lease] == 0
         })
@@ -124,4 +148,4 @@ pub fn breaks(state: &mut State, promise: Promise) {
     }
 }
 
-const _: () = assert!(CONNECTIONS <= 8 && LEASES <= 8, "bits of a byte stand for them");
+const _: () = assert!(LINKS <= 8 && LEASES <= 8, "bits of a byte stand for them");

@@ -2,7 +2,7 @@
 //! are settled, and connections that are alike. Not used where a counterexample is to be read, as it renames things.
 
 use crate::bounds::Bounds;
-use crate::state::{CONNECTIONS, Client, Fate, Holder, LEASES, State, Task};
+use crate::state::{CONNECTIONS, Client, Fate, Holder, LEASES, LINKS, State, Task};
 
 /// A lease that has ended, whose release was executed, and that the record does not mention.
 const SETTLED: Task = Task {
@@ -43,10 +43,12 @@ fn keeps(bounds: &Bounds, order: &[usize; CONNECTIONS]) -> bool {
 
 fn reordered(state: &State, order: &[usize; CONNECTIONS]) -> State {
     let mut next = *state;
-    let mut place = [0; CONNECTIONS];
+    let mut place = [0; LINKS];
     for (to, &from) in order.iter().enumerate() {
-        next.links[to] = state.links[from];
-        place[from] = to as u8;
+        for anew in [0, CONNECTIONS] {
+            next.links[to + anew] = state.links[from + anew];
+            place[from + anew] = (to + anew) as u8;
+        }
     }
     for task in next
         .tasks

@@ -15,6 +15,10 @@ const WINDOW: i64 = 100_000;
 const TTL: i64 = 10_000;
 const FURTHER: i64 = 20_000;
 pub const LONGER: i64 = 15_000;
+/// `default_ttl`: not what a lock had before.
+const DEFAULT: i64 = 12_000;
+/// `max_ttl`: more than anybody asks for, so that nothing is cut.
+const MOST: i64 = 50_000;
 /// Between the expiries of two leases.
 const APART: i64 = 100;
 const IN_WINDOW: i64 = NOW - WINDOW / 2;
@@ -61,8 +65,8 @@ pub fn caller(bounds: &Bounds, link: LinkId, lease: LeaseId) -> Caller {
         token: token(lease),
         allow: bounds.allow,
         window_ms: WINDOW,
-        default_ms: bounds.default_ttl.then_some(TTL),
-        max_ms: None,
+        default_ms: bounds.default_ttl.then_some(DEFAULT),
+        max_ms: bounds.max_ttl.then_some(MOST),
     }
 }
 

@@ -6,7 +6,7 @@ use stateright::Model;
 
 use crate::explore::Found;
 use crate::server::Passes;
-use crate::state::{Due, Fate, Holder, LEASES, Lock, Meaning, State};
+use crate::state::{CONNECTIONS, Due, Fate, Holder, LEASES, Lock, Meaning, State};
 use crate::world::{Action, World};
 
 const NAMES: [&str; 4] = ["K", "L", "M", "N"];
@@ -32,11 +32,12 @@ pub fn trace(world: World, found: &Found) -> String {
     text
 }
 
-/// Owner, connection and proxy: `A1@P`.
+/// Owner, connection and proxy: `A1@P`; opened anew: `A1'@P`.
 fn who(world: &World, link: u8) -> String {
     let owner = ["A", "B"][usize::from(world.bounds.owner(link))];
     let proxy = ["P", "Q"][usize::from(world.bounds.proxy(link))];
-    format!("{owner}{}@{proxy}", link + 1)
+    let (place, anew) = (usize::from(link) % CONNECTIONS, usize::from(link) / CONNECTIONS);
+    format!("{owner}{}{}@{proxy}", place + 1, ["", "'"][anew])
 }
 
 fn words(world: &World, before: &State, after: &State, action: Action) -> String {
@@ -69,11 +70,18 @@ fn words(world: &World, before: &State, after: &State, action: Action) -> String
         Action::Crash(proxy) => format!("proxy {} crashes", ["P", "Q"][usize::from(proxy)]),
         Action::Restart => "the server restarts".to_owned(),
         Action::Mark(link) => format!("{} is marked gone", who(link)),
+        Action::SendRenew(lease) => format!("a renewal of {} is sent", NAMES[usize::from(lease)]),
+        Action::MaxHold(lease) => format!("max_hold of {} is over", NAMES[usize::from(lease)]),
+        Action::GiveTtl => "a second command gives default_ttl".to_owned(),
         Action::Renew(lease) => format!("a renewal of {} arrives", NAMES[usize::from(lease)]),
         Action::Free(lease) => format!("{} is freed, its grant was not heard", NAMES[usize::from(lease)]),
         Action::Extend(link) => format!("{} extends", who(link)),
-        Action::Overwrite(link) if after.granted > before.granted => format!("{} acquires by a plain SET", who(link)),
-        Action::Overwrite(link) => format!("{} overwrites", who(link)),
+        Action::Persist(link) => format!("{} sends PERSIST", who(link)),
+        Action::Overwrite(link, _) if after.granted > before.granted => {
+            format!("{} acquires by a plain SET", who(link))
+        }
+        Action::Overwrite(link, false) => format!("{} overwrites", who(link)),
+        Action::Overwrite(link, true) => format!("{} overwrites without TTL", who(link)),
         Action::Takeover(link) => format!("{} takes over by GETSET", who(link)),
         Action::StrangerSets => "a stranger writes the lock".to_owned(),
         Action::StrangerDeletes => "a stranger deletes the lock".to_owned(),

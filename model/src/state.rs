@@ -4,6 +4,8 @@
 
 /// At most so many connections, leases and proxies.
 pub const CONNECTIONS: usize = 3;
+/// Each may be opened anew once, and is another one then: it has the place so many further on.
+pub const LINKS: usize = 2 * CONNECTIONS;
 pub const LEASES: usize = 4;
 pub const PROXIES: usize = 2;
 /// Requests of one connection that are not answered yet, at most.
@@ -18,7 +20,7 @@ pub type LeaseId = u8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct State {
     pub record: Record,
-    pub links: [Link; CONNECTIONS],
+    pub links: [Link; LINKS],
     pub tasks: [Task; LEASES],
     /// Leases granted so far.
     pub granted: u8,
@@ -31,6 +33,11 @@ pub struct State {
     pub spent: [u8; 4],
     /// By bits: owners for whom one of the exceptions holds until nothing of theirs is outstanding.
     pub excused: u8,
+    /// By bits, where renewals are counted: leases with a renewal on its way; held for longer than `max_hold`; renewed once
+    /// since nobody has reason to renew them any more.
+    pub renewals: u8,
+    pub held_long: u8,
+    pub renewed_late: u8,
     /// The promise that was broken by the step that led here: its number and one.
     pub broken: u8,
 }
@@ -219,13 +226,16 @@ impl State {
     pub fn new() -> State {
         State {
             record: Record::default(),
-            links: [Link::FRESH; CONNECTIONS],
+            links: [Link::FRESH; LINKS],
             tasks: [Task::NONE; LEASES],
             granted: 0,
             fence: 0,
             crashed: 0,
             spent: [0; 4],
             excused: 0,
+            renewals: 0,
+            held_long: 0,
+            renewed_late: 0,
             broken: 0,
         }
     }

@@ -1,13 +1,17 @@
 //! One step: what becomes of the connections and of what is on its way. What it does to the lock is in `effect`.
 
-use lockward::lock::model::Kind;
+use lockward::lock::model::{Kind, NewExpiry};
 
 use crate::effect;
 use crate::mutant::Mutant;
 use crate::promise::{Promise, breaks, is_clean};
 use crate::reached::{Reached, reached};
-use crate::state::{Client, LEASES, LinkId, Meaning, Request, Standing, State};
+use crate::server::{LONGER, NOW};
+use crate::state::{CONNECTIONS, Client, Fate, LEASES, LinkId, Lock, Meaning, Request, Standing, State};
 use crate::world::{Action, World};
+
+/// What an extend asks for, and a write.
+const LATER: NewExpiry = NewExpiry::At(NOW + LONGER);
 
 /// Where this step leads; `None`: it is not possible.
 pub fn take(world: &World, last: &State, action: Action) -> Option<State> {
@@ -30,13 +34,29 @@ pub fn take(world: &World, last: &State, action: Action) -> Option<State> {
         Action::Crash(proxy) => crash(world, &mut next, proxy),
         Action::Restart => restart(world, &mut next),
         Action::Mark(link) => effect::mark(world, &mut next, link),
+        Action::SendRenew(lease) => next.renewals |= 1 << lease,
         Action::Renew(lease) => effect::renew(world, &mut next, lease),
+        Action::MaxHold(lease) => {
+            reached(Reached::HeldLong);
+            next.held_long |= 1 << lease;
+        }
+        Action::GiveTtl => next.record.lock = Lock::Timed,
         Action::Free(lease) => effect::free(world, &mut next, lease),
-        Action::Extend(link) => effect::meddle(world, &mut next, link, None)?,
-        Action::Overwrite(link) => effect::meddle(world, &mut next, link, Some(Kind::Overwrite))?,
+        Action::Extend(link) => effect::meddle(world, &mut next, link, None, LATER)?,
+        Action::Persist(link) => effect::meddle(world, &mut next, link, None, NewExpiry::Never)?,
+        Action::Overwrite(link, endless) => {
+            let ttl = if endless { NewExpiry::Never } else { LATER };
+            effect::meddle(world, &mut next, link, Some(Kind::Overwrite), ttl)?;
+        }
         Action::Takeover(link) => {
             next.spent[2] += 1;
-            effect::meddle(world, &mut next, link, Some(Kind::Takeover))?;
+            // GETSET has no TTL to give. Without `default_ttl` it is `SET … PX … GET` here.
+            let ttl = if world.bounds.default_ttl {
+                NewExpiry::Never
+            } else {
+                LATER
+            };
+            effect::meddle(world, &mut next, link, Some(Kind::Takeover), ttl)?;
         }
         Action::StrangerSets => effect::stranger(world, &mut next, true)?,
         Action::StrangerDeletes => effect::stranger(world, &mut next, false)?,
@@ -47,6 +67,14 @@ pub fn take(world: &World, last: &State, action: Action) -> Option<State> {
             next.excused &= !(1 << owner);
         }
     }
+    for lease in 0..next.granted {
+        if next.tasks[usize::from(lease)].fate != Fate::Held {
+            next.held_long &= !(1 << lease);
+            next.renewed_late &= !(1 << lease);
+        } else if world.may_renew(&next, lease) {
+            next.renewed_late &= !(1 << lease);
+        }
+    }
     Some(next)
 }
 
@@ -55,6 +83,9 @@ fn send(state: &mut State, link: LinkId, meaning: Meaning) {
         state.tasks[usize::from(lease)].client = Client::Releasing;
     }
     let it = &mut state.links[usize::from(link)];
+    if it.standing == Standing::Fresh && usize::from(link) >= CONNECTIONS {
+        reached(Reached::OpenedAnew);
+    }
     it.standing = Standing::Open;
     let place = it.waiting();
     it.queue[place] = Some(Request {
@@ -137,7 +168,9 @@ fn restart(world: &World, state: &mut State) {
         let queue = std::mem::take(&mut state.links[usize::from(link)].queue);
         for request in queue.into_iter().flatten() {
             if let Meaning::Release(lease) = request.meaning {
-                state.tasks[usize::from(lease)].client = Client::Missed;
+                // Who opens a connection anew sends again what was lost: as if it had not been sent yet.
+                let again = world.bounds.reconnects;
+                state.tasks[usize::from(lease)].client = if again { Client::Working } else { Client::Missed };
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 use crate::promise::Promise;
 use crate::reduce::representative;
 use crate::server::Passes;
-use crate::state::{Client, Due, Fate, LEASES, LinkId, Lock, Meaning, Standing, State, Task};
+use crate::state::{CONNECTIONS, Client, Due, Fate, LEASES, LeaseId, LinkId, Lock, Meaning, Standing, State, Task};
 use crate::step;
 
 /// The protocol within these bounds, or a mutant of it.
@@ -42,13 +42,20 @@ pub enum Action {
     Restart,
     /// The proxy of a connection that its client closed says so to the server.
     Mark(LinkId),
-    /// A proxy renews this lease.
+    /// A proxy renews this lease: sent (where that is counted), and executed.
+    SendRenew(u8),
     Renew(u8),
+    /// This lease has been held for `max_hold`.
+    MaxHold(u8),
+    /// A mutant's second command, which gives the lock `default_ttl`.
+    GiveTtl,
     /// A proxy frees this lease, as its grant could not be written to the client.
     Free(u8),
     /// `EXPIRE` to a later time, `SET` without NX, `GETSET`: sent and executed.
     Extend(LinkId),
-    Overwrite(LinkId),
+    /// `true`: without TTL.
+    Overwrite(LinkId, bool),
+    Persist(LinkId),
     Takeover(LinkId),
     /// Past the proxy: `SET key value PX`, `DEL key`.
     StrangerSets,
@@ -93,6 +100,9 @@ impl Model for World {
         vec![
             always(Promise::EffectByTheOwnerOnly, |world, state| {
                 Promise::EffectByTheOwnerOnly.holds(world, state)
+            }),
+            always(Promise::DebtorChangesNothing, |world, state| {
+                Promise::DebtorChangesNothing.holds(world, state)
             }),
             always(Promise::ForeignReleaseRemovesNothing, |world, state| {
                 Promise::ForeignReleaseRemovesNothing.holds(world, state)
@@ -142,6 +152,10 @@ impl World {
     fn sends(&self, state: &State, link: LinkId, actions: &mut Vec<Action>) {
         let bounds = &self.bounds;
         let it = &state.links[usize::from(link)];
+        let before = usize::from(link).checked_sub(CONNECTIONS);
+        if before.is_some_and(|before| state.links[before].is_usable()) {
+            return;
+        }
         if it.is_usable() && it.waiting() < usize::from(bounds.pipeline) {
             if !self.at_once() && state.granted + asking(state) < bounds.leases {
                 actions.push(Action::Send(link, Meaning::Acquire));
@@ -164,7 +178,15 @@ impl World {
             }
         }
         if bounds.meddling {
-            actions.extend([Action::Extend(link), Action::Overwrite(link)]);
+            actions.extend([Action::Extend(link), Action::Overwrite(link, false)]);
+            // Only in a mutant is there a lock without TTL now, and nothing of these would be seen.
+            let timed = state.record.lock != Lock::Endless;
+            if timed && bounds.endless && bounds.default_ttl {
+                actions.push(Action::Overwrite(link, true));
+            }
+            if timed && bounds.max_ttl {
+                actions.push(Action::Persist(link));
+            }
         }
         if state.spent[2] < bounds.takeovers {
             actions.push(Action::Takeover(link));
@@ -230,11 +252,64 @@ impl World {
             if task.fate == Fate::None {
                 continue;
             }
-            actions.push(Action::Renew(lease));
+            self.renewals(state, lease, actions);
             if task.client == Client::Deaf && lives(task.link) {
                 actions.push(Action::Free(lease));
             }
         }
+        if self.gives_ttl(state) {
+            actions.push(Action::GiveTtl);
+        }
+    }
+
+    fn renewals(&self, state: &State, lease: LeaseId, actions: &mut Vec<Action>) {
+        let bit = 1 << lease;
+        if !self.bounds.max_hold || state.renewals & bit != 0 {
+            actions.push(Action::Renew(lease));
+        } else if state.tasks[usize::from(lease)].fate == Fate::Held && self.does_renew(state, lease) {
+            actions.push(Action::SendRenew(lease));
+        }
+        if self.bounds.max_hold && state.tasks[usize::from(lease)].fate == Fate::Held && state.held_long & bit == 0 {
+            actions.push(Action::MaxHold(lease));
+        }
+    }
+
+    fn does_renew(&self, state: &State, lease: LeaseId) -> bool {
+        let (lives, here, in_time) = self.reasons_to_renew(state, lease);
+        lives
+            && (here || self.mutant == Some(Mutant::RenewalOutlivesTheOwner))
+            && (in_time || self.mutant == Some(Mutant::RenewalWithoutEnd))
+    }
+
+    /// Whether anybody has reason to renew this lease.
+    pub fn may_renew(&self, state: &State, lease: LeaseId) -> bool {
+        self.reasons_to_renew(state, lease) == (true, true, true)
+    }
+
+    /// Its proxy has not crashed, the owner has a connection open there, and `max_hold` is not over.
+    fn reasons_to_renew(&self, state: &State, lease: LeaseId) -> (bool, bool, bool) {
+        let link = state.tasks[usize::from(lease)].link;
+        let (owner, proxy) = (self.bounds.owner(link), self.bounds.proxy(link));
+        let mut his = self
+            .bounds
+            .links()
+            .filter(|other| self.bounds.owner(*other) == owner && self.bounds.proxy(*other) == proxy);
+        let here = his.any(|other| state.links[usize::from(other)].standing == Standing::Open);
+        (
+            state.crashed & (1 << proxy) == 0,
+            here,
+            state.held_long & (1 << lease) == 0,
+        )
+    }
+
+    /// Whether a proxy that lives is still to send the second command of a mutant.
+    pub fn gives_ttl(&self, state: &State) -> bool {
+        let mutant = self.mutant == Some(Mutant::DefaultTtlBySecondCommand) && state.record.lock == Lock::Endless;
+        mutant
+            && state.victim().is_some_and(|lease| {
+                let proxy = self.bounds.proxy(state.tasks[usize::from(lease)].link);
+                state.crashed & (1 << proxy) == 0
+            })
     }
 }
 
