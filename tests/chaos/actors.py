@@ -22,6 +22,11 @@ FURTHER = (0.002, 0.500)    # seconds beyond the TTL
 VALUE = object()            # stands for the text that is an operation's own
 
 
+def told(echo):
+    """The answer to an ECHO as it is written down, where None is that none was sent."""
+    return "nil" if echo is None else echo
+
+
 class Place:
     """Where an actor works: its process' book, the ports of the two proxies, and whether all is over. With a greater `pace`
     all goes slower, TTLs too, for machines that are busy."""
@@ -87,7 +92,7 @@ class Actor:
         try:
             if style < 0.3:
                 reply, echo = await wire.call(encode(*words) + encode("ECHO", nonce), 2)
-                self.book.end(number, reply, echo)
+                self.book.end(number, reply, told(echo))
                 return number, reply
             (reply,) = await wire.call(encode(*words), 1)
         except Lost:
@@ -98,6 +103,7 @@ class Actor:
             return number, reply
         try:
             (echo,) = await wire.call(encode("ECHO", nonce), 1)
+            echo = told(echo)
         except Lost:
             echo = "lost"
         # That the answer came a little later than it did is on the safe side.
@@ -278,12 +284,12 @@ class Multi(Actor):
             for number in numbers:
                 self.book.end(number, "lost")
             raise
-        done, echo = replies[-2:]
+        done, echo = replies[-2], told(replies[-1])
         queued = replies[2 * bool(watched):-2]
         if not isinstance(done, list) or queued != ["+OK"] + ["+QUEUED"] * len(parts):
             # Said word for word: the checker knows when nothing was executed.
             for number in numbers:
-                self.book.end(number, ["exec", done, queued], echo if number == numbers[0] else None)
+                self.book.end(number, ["exec", done, queued, bool(watched)], echo if number == numbers[0] else None)
             return None
         for number, reply in zip(numbers, done):
             self.book.end(number, reply, echo if number == numbers[0] else None)

@@ -221,10 +221,9 @@ class History:
     def result(self, op, reply):
         """1, 0 or what was read; None: unknown; UNDONE. The lock's value, where one was told, goes to `seen`."""
         if isinstance(reply, list) and reply[:1] == ["exec"]:
-            done, queued = reply[1:3]
+            done, queued, watched = reply[1:]
             if done is None:
-                # Those that give up WATCH nothing.
-                return UNDONE if op.spelling in ACQUIRES else self.strange(op)
+                return UNDONE if watched else self.strange(op)
             if isinstance(done, str) and done.startswith("-EXECABORT "):
                 errors = [part for part in queued if isinstance(part, str) and part.startswith("-")]
                 if any(part.startswith(UNKNOWN) for part in errors):

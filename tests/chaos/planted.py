@@ -21,9 +21,11 @@ from types import SimpleNamespace
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 import checker                          # noqa: E402
+import layout                           # noqa: E402
 import written                          # noqa: E402
 from harness.checking import Check      # noqa: E402
 from history import History             # noqa: E402
+from keeper import end_orderly          # noqa: E402
 from scene import Scene                 # noqa: E402
 
 DROPPED = 5.5       # until a client has given up the reply that does not come
@@ -120,10 +122,24 @@ def held_for_ever(scene):
     """Renewal does not end, and no client gives anything up for a while."""
     configured('max_hold = "2000ms"', 'max_hold = "60s"')(scene)
     time.sleep(1.0)
-    for number in (signal.SIGSTOP, signal.SIGCONT):
-        for client in scene.clients.values():
-            os.kill(client.child.pid, number)
-        time.sleep(3.5)
+    held, deadline = 0, time.monotonic() + LIMIT
+    with scene.server.connect() as direct:
+        while not held and time.monotonic() < deadline:
+            clients_told(scene, signal.SIGCONT)
+            time.sleep(0.1)
+            clients_told(scene, signal.SIGSTOP)
+            # What was on its way has come by then.
+            time.sleep(0.2)
+            held = direct.ask("EXISTS", *[key for key in layout.all_keys("chaos") if key.startswith("lock:renew:")])
+    time.sleep(3.5)
+    clients_told(scene, signal.SIGCONT)
+    if not held:
+        raise RuntimeError("no lock was held that is renewed")
+
+
+def clients_told(scene, number):
+    for client in scene.clients.values():
+        os.kill(client.child.pid, number)
 
 
 def token_put_back(scene):
@@ -175,6 +191,7 @@ def main():
     parser.add_argument("--written", action="store_true", help="only the histories written by hand")
     parser.add_argument("--only", default="", help="only those whose name holds this text")
     options = parser.parse_args()
+    end_orderly()
     check = Check("planted, seed %d" % options.seed)
     for name, lines, wanted in written.cases():
         if options.only in name:

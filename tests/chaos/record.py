@@ -8,11 +8,12 @@ nanoseconds, which is one clock for all processes of the machine. It judges noth
     e  id time reply [nonce]                                    it has ended; the nonce is what the ECHO behind it answered,
                                                                 or "lost" if no answer to it came
     o  connection time proxy owner-address name                 a connection is open
-    x  connection time why [what]                               it is not any more
+    x  connection time why [what]                               it is not any more; `garbled`, and what came
     u  connection time frame                                    something came for which nobody asked
     s  time time [pttl ...]     p  time time link               the watcher's: a look at all keys; a ping through a link
     t  time time server-us clock-ns                             the watcher's: the clock of the server, and of the machine
-    f  kind time time detail                                    the harness': a fault, from before it until it was over
+    f  kind time time detail                                    the harness': a fault, from before it until it was over;
+                                                                `fault-without-effect`: [kind, detail]
     loss time time    jump time time ms    dead process time    what of it changes what the server knows and says
 """
 import json

@@ -238,11 +238,10 @@ def refusals():
     yield "no server loads", taken(1, 0, 1, reply="-LOADING"), {UNTRUE}
     loading = "-LOADING Redis is loading the dataset in memory"
     yield "a server that loads", story(fault("server-kill", -100, -50), taken(1, 0, 1, reply=loading)), set()
-    yield "a transaction that WATCH broke", taken(1, 0, 1, reply=["exec", None, ["+OK", "+QUEUED"]]), set()
-    yield "a transaction that nothing broke", story(
-        one, given_up(2, 50, 51, 1, ["exec", None, ["+OK", "+QUEUED"]])), {UNTRUE}
+    yield "a transaction that WATCH broke", taken(1, 0, 1, reply=["exec", None, ["+OK", "+QUEUED"], True]), set()
+    yield "a transaction that nothing broke", taken(1, 0, 1, reply=["exec", None, ["+OK", "+QUEUED"], False]), {UNTRUE}
     yield "a transaction given up without a reason", taken(
-        1, 0, 1, reply=["exec", "-EXECABORT Transaction discarded", ["+OK", "+QUEUED"]]), {UNTRUE}
+        1, 0, 1, reply=["exec", "-EXECABORT Transaction discarded", ["+OK", "+QUEUED"], False]), {UNTRUE}
 
 
 def looks():
