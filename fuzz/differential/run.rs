@@ -41,7 +41,8 @@ pub struct Tally {
 }
 
 pub fn run(options: &Options, setting: &Setting, cases: u64) -> Tally {
-    let mut more = vec!["--enable-debug-command", "yes"];
+    // What was slow is the machine's business.
+    let mut more = vec!["--enable-debug-command", "yes", "--slowlog-log-slower-than", "-1"];
     if setting.password {
         more.extend(["--requirepass", crate::cases::PASSWORD]);
     }

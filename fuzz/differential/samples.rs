@@ -194,7 +194,7 @@ pub const SAMPLES: &[&str] = &[
     "SORT t",
     "SORT t BY nosort STORE d",
     "SORT_RO t LIMIT 0 2",
-    "SPOP none",
+    "SPOP never",
     "SPUBLISH c m",
     "SRANDMEMBER t",
     "SRANDMEMBER t 2",
@@ -336,8 +336,8 @@ pub fn look(line: &str) -> Look {
     let (name, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     match (name.as_str(), second.as_str()) {
         (
-            "keys" | "scan" | "sscan" | "hscan" | "smembers" | "sdiff" | "sinter" | "sunion" | "hgetall" | "hkeys"
-            | "hvals",
+            "keys" | "scan" | "sscan" | "hscan" | "zscan" | "smembers" | "sdiff" | "sinter" | "sunion" | "hgetall"
+            | "hkeys" | "hvals",
             _,
         )
         | ("pubsub" | "acl" | "function", _) => Look::Sorted,
