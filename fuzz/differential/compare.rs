@@ -244,19 +244,35 @@ fn memchr_of(text: &[u8], marker: &[u8]) -> Option<usize> {
 
 /// An answer as it is compared, line by line.
 fn seen(look: Look, answer: &[u8]) -> Vec<Vec<u8>> {
-    let mut lines: Vec<Vec<u8>> = answer.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-    match look {
-        Look::Exact => {}
-        Look::Sorted => lines.sort(),
-        Look::Shape => {
-            lines.iter_mut().for_each(|line| without_digits(line));
-            lines.sort();
-        }
+    let mut lines: Vec<Vec<u8>> = match look {
+        Look::Exact | Look::Sorted => answer.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect(),
+        Look::Shape => shape(answer),
+    };
+    if look != Look::Exact {
+        lines.sort();
     }
     lines
 }
 
-/// Digits away, and what is random of a text: only how many lines there are, and of which type.
+/// Digits away, and what is random of a text, which may have lines of its own: only how many replies there are, and of
+/// which type.
+fn shape(answer: &[u8]) -> Vec<Vec<u8>> {
+    let (mut rest, mut lines) = (answer, Vec::new());
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        if let [b'$' | b'=', length @ .., b'\r'] = line
+            && let Some(length) = str::from_utf8(length).ok().and_then(|text| text.parse::<usize>().ok())
+        {
+            rest = rest.get(length + 2..).unwrap_or_default();
+        }
+        lines.push(line.to_vec());
+    }
+    lines.push(rest.to_vec());
+    lines.iter_mut().for_each(without_digits);
+    lines
+}
+
 fn without_digits(line: &mut Vec<u8>) {
     let is_header = line.first().is_some_and(|byte| b"$*:%~,".contains(byte));
     if is_header {
