@@ -53,6 +53,7 @@ struct State {
     trunks: HashMap<Pool, Rc<Trunk>>,
     opening: HashMap<Pool, Rc<Notify>>,
     failures: u32,
+    failed: Option<Instant>,
     not_before: Option<(Instant, String)>,
 }
 
@@ -102,9 +103,14 @@ impl Pools {
         state.not_before = None;
     }
 
-    /// No connection was made. The wait is spread, so that workers do not knock in step.
-    pub(super) fn failed(&self, error: &io::Error) {
+    /// No connection was made by a try that began then. The wait is spread, so that workers do not knock in step. Of tries
+    /// that hung together and failed together only the first counts: the others began before it was known.
+    pub(super) fn failed(&self, begun: Instant, error: &io::Error) {
         let mut state = self.0.borrow_mut();
+        if state.failed.is_some_and(|before| begun <= before) {
+            return;
+        }
+        state.failed = Some(Instant::now());
         let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(16)).min(LONGEST_WAIT);
         let spread = f64::from(Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
         state.failures = state.failures.saturating_add(1);
@@ -163,5 +169,45 @@ impl Drop for Opening {
             opening.remove(&self.pool);
         }
         self.notify.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(pools: &Pools) -> Option<Duration> {
+        let state = pools.0.borrow();
+        let (until, _) = state.not_before.as_ref()?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    #[test]
+    fn tries_that_failed_together_count_once() {
+        let (pools, error) = (Pools::default(), io::Error::other("reset"));
+        let begun = Instant::now();
+        for _ in 0..20 {
+            pools.failed(begun, &error);
+        }
+        assert!(wait(&pools).is_some_and(|wait| wait <= FIRST_WAIT));
+        assert_eq!(pools.0.borrow().failures, 1);
+    }
+
+    #[test]
+    fn each_try_behind_a_failure_waits_longer() {
+        let (pools, error) = (Pools::default(), io::Error::other("refused"));
+        let behind = |pools: &Pools| {
+            let failed = pools.0.borrow().failed;
+            failed.map_or_else(Instant::now, |failed| failed + Duration::from_nanos(1))
+        };
+        for _ in 0..20 {
+            pools.failed(behind(&pools), &error);
+        }
+        // At least half of the longest wait, at most all of it.
+        assert!(wait(&pools).is_some_and(|wait| wait > LONGEST_WAIT / 3 && wait <= LONGEST_WAIT));
+        pools.connected();
+        assert!(pools.may_connect().is_none());
+        pools.failed(behind(&pools), &error);
+        assert!(wait(&pools).is_some_and(|wait| wait <= FIRST_WAIT));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::mem;
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
@@ -76,9 +77,10 @@ async fn introduce(client: &Rc<ClientCell>) -> Result<Entered, Refused> {
         let client = client.borrow();
         (Rc::clone(&client.worker), client.session.handshake(), client.was_held)
     };
+    let begun = Instant::now();
     let entered = enter(&worker.shared, handshake, was_held).await;
     match &entered {
-        Err(Refused::Unreachable(error)) => worker.pools.failed(error),
+        Err(Refused::Unreachable(error)) => worker.pools.failed(begun, error),
         // That says nothing of the server.
         Err(Refused::Crowded | Refused::Switched) => {}
         Ok(_) | Err(Refused::ByServer(_)) => worker.pools.connected(),
