@@ -13,9 +13,11 @@ AFTER = 250 * MS
 BACKOFF = 1000 * MS
 # The longest that a lockward takes to send its clients away once the new one serves (docs/operations.md).
 DRAIN = 5000 * MS
-# So long before the end of its connection a client may ask and not know yet, where lockward sends it away: what it asked lies
-# in the shim or in a socket. Seen on a machine with seven processes for each core: 277 ms.
-MOMENT = 400 * MS
+# So long before the end of its connection a client may ask and not know yet, where lockward sends it away.
+MOMENT = 100 * MS
+# Of a connection on which many always have something under way nothing more is read in the end of a drain, for so long at most
+# (docs/operations.md); what was read is answered meanwhile.
+UNREAD = 2000 * MS
 # Faults that break connections, and what comes on top of AFTER.
 BREAKING = {"proxy-kill": 0, "server-kill": BACKOFF, "server-loss": BACKOFF, "connections-kill": 0, "cut": 0, "cut-bytes": 0,
             "hole": 0}

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from causes import AFTER, MOMENT, MS, Causes, merged
+from causes import AFTER, MOMENT, MS, UNREAD, Causes, merged
 import connections
 
 UNTRUE = "an untruthful answer"
@@ -213,7 +213,7 @@ class History:
             return True
         if self.causes.broke(proxy, op.start, closed) or not self.causes.sent_away(proxy, closed):
             return False
-        if closed - op.start > MOMENT:
+        if self.quiet(op.start, closed) > (UNREAD if op.kind == "pool" else MOMENT):
             self.wrong.append((connections.LOST, "asked %.3f ms before it was sent away: %r" % (
                 (closed - op.start) / MS, op)))
         return True

@@ -17,9 +17,9 @@ def at(time):
     return int((BASE + time) * MS)
 
 
-def op(number, start, end, spelling, reply, argument=100, owner="a", connection="1", nonce=None, key=KEY):
+def op(number, start, end, spelling, reply, argument=100, owner="a", connection="1", nonce=None, key=KEY, kind="own"):
     """An operation; with `end` None its client never heard of it again."""
-    lines = [["b", number, at(start), "p:" + connection, "own", spelling, "n:" + owner, key, argument]]
+    lines = [["b", number, at(start), "p:" + connection, kind, spelling, "n:" + owner, key, argument]]
     if end is not None:
         lines.append(["e", number, at(end), reply] + ([nonce] if nonce else []))
     return lines
@@ -223,6 +223,10 @@ def connections():
     yield "sent away in an upgrade", story(lost, closed(9), fault("upgrade", -900, -800)), set()
     yield "sent away in an upgrade long after it had asked", story(
         taken(1, 0, 400, reply="lost"), closed(400), fault("upgrade", -900, -800)), {LOST}
+    yield "sent away in an upgrade while lockward was slow", story(
+        taken(1, 0, 400, reply="lost"), closed(400), fault("upgrade", -900, -800), [["p", at(10), at(390), 1]]), set()
+    yield "sent away in an upgrade on a connection of many", story(
+        taken(1, 0, 400, reply="lost", kind="pool"), closed(400), fault("upgrade", -900, -800)), set()
     yield "carried out though it was sent away", story(
         lost, closed(9), fault("upgrade", -900, -800), look(20, 21, 80)), {NOT_FREE}
     yield "never sent, for the connection was over", story(
