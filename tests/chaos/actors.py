@@ -9,7 +9,7 @@ what they did not get.
     beat      a heartbeat extends                    multi    MULTI and EXEC, some with WATCH
     setnx     SETNX, then PEXPIRE                    several  some locks, one DEL
     cutter    one cycle on each connection, for the shim to cut
-    over      writes its lock anew with a SET without NX, also one that it may have lost
+    over      SET without NX: takes locks so, and writes its own anew, also when it may have lost it
 """
 import asyncio
 
@@ -330,21 +330,34 @@ class Several(Actor):
         await self.ask(wire, "del", keys, [lease for _, lease in held], ("DEL", *keys))
 
 
-class Over(Actor):
-    """Writes the lock anew, with another TTL, while it holds it; or when it has worked too long and may have lost it."""
+class Over(Other):
+    """Writes the lock without NX: mostly to take it, whoever has it; and anew with another TTL, while it holds it or when it
+    has worked too long and may have lost it, on either of its connections."""
     kind = "over"
 
+    async def acquire(self, wire, key, ttl):
+        if self.random.random() < 0.3:
+            return await super().acquire(wire, key, ttl)
+        number, reply = await self.overwrite(wire, key, ttl, 0)
+        return number if reply == "+OK" else None
+
+    async def overwrite(self, wire, key, ttl, lease):
+        return await self.ask(wire, "overwrite", key, [ttl, lease], ("SET", key, VALUE, "PX", ttl))
+
     async def work(self, wire, key, lease, ttl):
-        late = self.random.random() < 0.5
-        if late:
+        if self.random.random() < 0.4:
             await super().work(wire, key, lease, ttl)
         try:
-            anew = self.random.choice(self.ttls)
-            await self.ask(wire, "overwrite", key, [anew, lease], ("SET", key, VALUE, "PX", anew))
+            for _ in range(self.random.randrange(1, 4)):
+                wire = wire if self.random.random() < 0.5 else await self.releasing(wire)
+                ttl = self.random.choice(self.ttls)
+                _, reply = await self.overwrite(wire, key, ttl, lease)
+                if reply != "+OK":
+                    return
+                await asyncio.sleep(self.random.uniform(0, 0.5) * ttl / 1000)
         except Lost:
             return
-        if not late:
-            await super().work(wire, key, lease, anew)
+        await super().work(wire, key, lease, ttl)
 
 
 class Cutter(Actor):

@@ -16,7 +16,8 @@ UNTRUE = "an untruthful answer"
 # What an answer means that is no result: nothing was done; or nobody knows.
 UNDONE = "undone"
 UNKNOWN = (connections.UPSTREAM,)
-ACQUIRES = {"set", "setget", "setnx"}
+# What may begin a lease: an overwrite does on a free lock. All of it needs memory.
+GRANTING = {"set", "setget", "setnx", "overwrite"}
 # How long after its client gave it up an operation may still be executed, if nothing is stopped or slow meanwhile.
 AFTERWARDS = 500 * MS
 # Faults that stop nothing: what they hit is over at once.
@@ -33,6 +34,10 @@ class Op:
 
     def answered(self):
         return self.result is not None and self.result is not UNDONE
+
+    def ttl(self):
+        """What it gives to the lock, in ns."""
+        return (self.argument[0] if isinstance(self.argument, list) else self.argument) * MS
 
     def __repr__(self):
         return "%s.%d %s %s by %s on %s at %.3f ms, for %.3f: %r" % (
@@ -239,6 +244,8 @@ class History:
             if spelling == "setget" and (reply is None or is_value(reply)):
                 op.seen = reply
                 return int(reply is None)
+        elif spelling == "overwrite" and (reply == "+OK" or isinstance(reply, str) and reply.startswith("-LOCKHELD ")):
+            return int(reply == "+OK")
         elif spelling in ("setnx", "pexpire") and (reply == 0 or reply == 1):
             return reply
         elif spelling == "del" and isinstance(reply, int):
@@ -257,7 +264,7 @@ class History:
     def refused(self, op, reply):
         """Whether the server may have refused it so. What gives up, extends or reads works when its memory is full."""
         return self.causes.refused(reply, op.start, op.end) and not (
-            reply.startswith("-OOM ") and op.spelling not in ACQUIRES)
+            reply.startswith("-OOM ") and op.spelling not in GRANTING)
 
     def strange(self, op):
         self.wrong.append((UNTRUE, "no answer of this kind: %r" % op))

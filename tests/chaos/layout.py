@@ -47,8 +47,8 @@ def all_keys(cast="chaos"):
     return [key for rule in RULES for key in keys(rule)]
 
 
-# The checker does not know yet what they do: as long as that is so, there are none.
-OVERWRITERS = 0
+# For each process, so that some twentieth of all operations are overwrites.
+OVERWRITERS = 3
 # Programs of each process that have no pool: class, rule, how many.
 ALONE = (
     (actors.Actor, "conn", 1), (actors.Loser, "conn", 1), (actors.Beat, "conn", 1), (actors.Multi, "conn", 1),
