@@ -34,12 +34,12 @@ class Lease:
         self.due_most = history.later(op.start, op.latest + ttl + MARGIN)
         self.sure_until = self.untouched_until = self.over_by = None
         self.release, self.tokens = None, []
-        self.first, self.next, self.maybe = self, None, []
+        self.first, self.next, self.maybe = self, None, set()
 
     def follow(self, before):
         """It is that lease, overwritten."""
         before.next, self.first, self.tokens = self, before.first, before.tokens
-        self.connection = before.connection
+        self.connection, self.maybe = before.connection, before.maybe
 
     def part(self):
         """What it has become may be another lease, if this one is not sure any more when it is overwritten."""
@@ -135,7 +135,7 @@ class Key:
                 continue
             other.due_sure = min(other.due_sure, max(op.start, other.start))
             if lease.first is lease:
-                lease.maybe.append(other)
+                lease.maybe |= {other, *other.maybe}
 
     def lost(self, lease, until):
         """Whether the server may have lost it by then."""

@@ -87,6 +87,14 @@ def ends():
         taken(1, 0, 1, 50), overwritten(2, 45, 55, 100, 1), given_up(3, 70, 71, 1)), set()
 
 
+def unsure():
+    """It may be one lease all the time, or the second a new one."""
+    twice = story(taken(1, 0, 1, 50), overwritten(2, 45, 55, 200, 1), overwritten(3, 140, 141, 100, 1))
+    yield "1 for the holder of a lock that may be taken anew, overwritten twice", story(twice, given_up(4, 150, 151, 1)), set()
+    yield "0 for the holder of a lock that may be taken anew, overwritten twice", story(twice, given_up(4, 150, 151, 1, 0)), set()
+    yield "another's release of a lock that may be taken anew", story(twice, given_up(4, 150, 151, 0, **other)), {TOOK_EFFECT}
+
+
 def leases():
     """Leases that begin by an overwrite: the release for the one before is late."""
     anew = story(late, overwritten(2, 60, 61, 100, 1))
@@ -108,5 +116,5 @@ def tokens():
 
 def cases():
     """(name, lines, the kinds of faults that are in it)."""
-    for part in (callers, answers, effects, ends, leases, tokens):
+    for part in (callers, answers, effects, ends, unsure, leases, tokens):
         yield from part()
