@@ -9,6 +9,7 @@ what they did not get.
     beat      a heartbeat extends                    multi    MULTI and EXEC, some with WATCH
     setnx     SETNX, then PEXPIRE                    several  some locks, one DEL
     cutter    one cycle on each connection, for the shim to cut
+    kept      holds some of its leases longer than they are renewed
     over      SET without NX: takes locks so, and writes its own anew, also when it may have lost it
 """
 import asyncio
@@ -19,6 +20,8 @@ from wire import Lost, connect
 RETRY = (0.004, 0.030)      # seconds between two tries
 OVERRUN = 0.22              # of all holds
 FURTHER = (0.002, 0.500)    # seconds beyond the TTL
+RENEWED = 2.0               # seconds; layout.MAX_HOLD
+BEYOND = (0.4, 1.0)         # seconds beyond that and a TTL
 VALUE = object()            # stands for the text that is an operation's own
 
 
@@ -357,6 +360,16 @@ class Over(Other):
                 await asyncio.sleep(self.random.uniform(0, 0.5) * ttl / 1000)
         except Lost:
             return
+        await super().work(wire, key, lease, ttl)
+
+
+class Kept(Actor):
+    """Its leases are renewed; some it holds until long after that has ended."""
+    kind = "kept"
+
+    async def work(self, wire, key, lease, ttl):
+        if self.random.random() < 0.1:
+            return await asyncio.sleep(RENEWED + ttl / 1000 + self.random.uniform(*BEYOND))
         await super().work(wire, key, lease, ttl)
 
 

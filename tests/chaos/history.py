@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from causes import AFTER, MOMENT, MS, Causes, merged
+from causes import AFTER, CUTTER, MOMENT, MS, Causes, merged
 import connections
 
 UNTRUE = "an untruthful answer"
@@ -54,8 +54,9 @@ class History:
         self.wrong = []         # (what, text): found on the way in
         # Of connections: when they ended, and that with the why of their client.
         self.closed, self.ends = {}, {}
-        self.opened, self.proxies = {}, {}      # when and by which process; through which lockward
-        self.nonces, self.unasked, self.last, self.causes = 0, [], 0, None
+        # When and by which process; through which lockward; from which address.
+        self.opened, self.proxies, self.sources = {}, {}, {}
+        self.nonces, self.unasked, self.last, self.causes, self.mode = 0, [], 0, None, None
 
     # ---- reading
 
@@ -106,11 +107,13 @@ class History:
             self.ends.setdefault(said[1], (said[2], said[3], *said[4:5]))
             self.closed.setdefault(said[1], said[2])
         elif what == "o":
-            self.opened[said[1]], self.proxies[said[1]] = (said[2], process), said[3]
+            self.opened[said[1]], self.proxies[said[1]], self.sources[said[1]] = (said[2], process), said[3], said[4]
         elif what == "u":
             self.unasked.append((said[1], said[3]))
         elif what == "k":
             self.keys = said[1]
+        elif what == "m":
+            self.mode = said[1]
         elif what == "f":
             self.faults.append(said[1:])
         elif what == "loss":
@@ -129,7 +132,8 @@ class History:
         holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING] + slow)
         self.slow_starts, self.slow_ends = [start for start, _ in slow], [end for _, end in slow]
         self.hold_starts, self.hold_ends = [start for start, _ in holds], [end for _, end in holds]
-        self.causes = Causes(self.faults, self.looks, lambda time: self.held_until(time, time, AFTER))
+        self.find_cutters()
+        self.causes = Causes(self.faults, self.looks, lambda time: self.held_until(time, time, AFTER), self.mode == "dedicated")
         self.last = max((end for _, end, *_ in self.looks), default=0)
         ops, self.ops = self.ops, []
         for op in ops:
@@ -139,6 +143,13 @@ class History:
             else:
                 self.ops.append(op)
         connections.judge(self)
+
+    def find_cutters(self):
+        """Connections of programs whose lock cycles are cut: to causes.py they go through a lockward of their own."""
+        cutters = {self.sources.get(op.connection) for op in self.ops if op.kind == "cutter"}
+        for connection, source in self.sources.items():
+            if source in cutters:
+                self.proxies[connection] += CUTTER
 
     def stood_until(self, op):
         """When lockward may have seen at the earliest that this operation's connection is over."""
