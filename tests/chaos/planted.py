@@ -67,11 +67,12 @@ def nothing(scene):
     """What all others are compared with."""
 
 
-def plant(what, count=3):
+def plant(what, count=3, waited=None):
+    """So many times, of which it waits for all or for the first `waited`."""
     def act(scene):
         scene.tell(do="plant", what=what, count=count)
         deadline = time.monotonic() + LIMIT
-        while scene.tell(do="count")["counts"].get("planted", 0) < count:
+        while scene.tell(do="count")["counts"].get("planted", 0) < (waited or count):
             if time.monotonic() > deadline:
                 raise RuntimeError("%s came to nothing" % what)
             time.sleep(0.05)
@@ -175,7 +176,7 @@ REAL = (
     ("a sum too small", plant("few"), "through", checker.UNTRUE),
     ("a refused release said to be done", plant("claim"), "through", checker.TOOK_EFFECT),
     ("an overwrite said to be refused", plant("refuse", 12), "through", checker.UNTRUE),
-    ("a refused overwrite said to be done", plant("pretend", 12), "through", checker.OVERWRITTEN),
+    ("a refused overwrite said to be done", plant("pretend", 1000, 20), "through", checker.OVERWRITTEN),
     ("an overwrite that does nothing", plant("idle", 20), "through", checker.VANISHED),
     ("renewal after expiry", renewed_after_expiry, "through", checker.NOT_FREE),
     ("renewal that does not come", configured("renew = true", "renew = false"), "through", checker.VANISHED),
