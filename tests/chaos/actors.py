@@ -9,7 +9,8 @@ what they did not get.
     beat      a heartbeat extends                    multi    MULTI and EXEC, some with WATCH
     setnx     SETNX, then PEXPIRE                    several  some locks, one DEL
     cutter    one cycle on each connection, for the shim to cut
-    over      writes its lock anew with a SET without NX, also one that it may have lost
+    kept      holds some of its leases longer than they are renewed
+    over      SET without NX: takes locks so, and writes its own anew, also when it may have lost it
 """
 import asyncio
 
@@ -19,6 +20,8 @@ from wire import Lost, connect
 RETRY = (0.004, 0.030)      # seconds between two tries
 OVERRUN = 0.22              # of all holds
 FURTHER = (0.002, 0.500)    # seconds beyond the TTL
+RENEWED = 2.0               # seconds; layout.MAX_HOLD
+BEYOND = (0.4, 1.0)         # seconds beyond that and a TTL
 VALUE = object()            # stands for the text that is an operation's own
 
 
@@ -330,21 +333,44 @@ class Several(Actor):
         await self.ask(wire, "del", keys, [lease for _, lease in held], ("DEL", *keys))
 
 
-class Over(Actor):
-    """Writes the lock anew, with another TTL, while it holds it; or when it has worked too long and may have lost it."""
+class Over(Other):
+    """Writes the lock without NX: mostly to take it, whoever has it; and anew with another TTL, while it holds it or when it
+    has worked too long and may have lost it, on either of its connections."""
     kind = "over"
 
+    async def acquire(self, wire, key, ttl):
+        if self.random.random() < 0.3:
+            return await super().acquire(wire, key, ttl)
+        number, reply = await self.overwrite(wire, key, ttl, 0)
+        return number if reply == "+OK" else None
+
+    async def overwrite(self, wire, key, ttl, lease):
+        return await self.ask(wire, "overwrite", key, [ttl, lease], ("SET", key, VALUE, "PX", ttl))
+
     async def work(self, wire, key, lease, ttl):
-        late = self.random.random() < 0.5
-        if late:
+        if self.random.random() < 0.4:
             await super().work(wire, key, lease, ttl)
         try:
-            anew = self.random.choice(self.ttls)
-            await self.ask(wire, "overwrite", key, [anew, lease], ("SET", key, VALUE, "PX", anew))
+            for _ in range(self.random.randrange(1, 4)):
+                wire = wire if self.random.random() < 0.5 else await self.releasing(wire)
+                ttl = self.random.choice(self.ttls)
+                _, reply = await self.overwrite(wire, key, ttl, lease)
+                if reply != "+OK":
+                    return
+                await asyncio.sleep(self.random.uniform(0, 0.5) * ttl / 1000)
         except Lost:
             return
-        if not late:
-            await super().work(wire, key, lease, anew)
+        await super().work(wire, key, lease, ttl)
+
+
+class Kept(Actor):
+    """Its leases are renewed; some it holds until long after that has ended."""
+    kind = "kept"
+
+    async def work(self, wire, key, lease, ttl):
+        if self.random.random() < 0.1:
+            return await asyncio.sleep(RENEWED + ttl / 1000 + self.random.uniform(*BEYOND))
+        await super().work(wire, key, lease, ttl)
 
 
 class Cutter(Actor):

@@ -27,6 +27,9 @@ BREAKING = {"proxy-kill": 0, "server-kill": BACKOFF, "server-loss": BACKOFF, "co
 STALLING = ("proxy-kill", "proxy-stop", "server-kill", "server-loss", "server-stop", "server-sleep", "connections-kill",
             "client-pause", "clock-jump", "cut-bytes")
 STALLED = 1000 * MS
+# Behind a lockward's name: as the cutters' connections see it. Where each connection has its own to the server, nobody else's
+# is cut by `cut-bytes`.
+CUTTER = " cut"
 # Answers by which the server says that nothing was done, and the faults in which it may. All others have no cause here: no
 # replica takes part, no script runs long, nothing is written to a full disk.
 REFUSING = {"-OOM ": ("oom",), "-LOADING ": ("server-kill", "server-loss")}
@@ -35,8 +38,8 @@ REFUSING = {"-OOM ": ("oom",), "-LOADING ": ("server-kill", "server-loss")}
 class Causes:
     """`after(time)` is when what was broken then has been noticed; `looks` are the watcher's, each at a server that serves."""
 
-    def __init__(self, faults, looks, after):
-        broken, drained, stalled = {"A": [], "B": []}, {"A": [], "B": []}, {"A": [], "B": []}
+    def __init__(self, faults, looks, after, dedicated=False):
+        broken, drained, stalled = ({name: [] for name in ("A", "B", "A" + CUTTER, "B" + CUTTER)} for _ in range(3))
         self.refusals = {beginning: [] for beginning in REFUSING}
         served = sorted(end for _, end, _ in looks)
         for kind, start, end, detail in faults:
@@ -49,8 +52,8 @@ class Causes:
             for beginning, kinds in REFUSING.items():
                 if kind in kinds:
                     self.refusals[beginning].append((start, end + AFTER))
-            for proxy in hit(detail):
-                if kind in BREAKING:
+            for proxy in [name + more for name in hit(detail) for more in ("", CUTTER)]:
+                if kind in BREAKING and not (kind == "cut-bytes" and dedicated and not proxy.endswith(CUTTER)):
                     broken[proxy].append((start, after(end + BREAKING[kind])))
                 elif kind == "upgrade":
                     drained[proxy].append((start, after(end + DRAIN)))

@@ -21,15 +21,16 @@ from leases import MARGIN, Key                              # noqa: E402
 
 TWO_HOLDERS = "two surely-held leases at once"
 TOOK_EFFECT = "a foreign or late release that took effect"
+OVERWRITTEN = "a lock that somebody else overwrote"
 TTL_CHANGED = "a TTL that somebody else changed"
 NOT_GROWN = "a fencing token that did not grow"
 NOT_FREE = "a lock not free after its end"
 VANISHED = "a surely-held lease that vanished"
 # Each with a check without which it was not looked for.
 KINDS = {TWO_HOLDERS: "leases held alone", TOOK_EFFECT: "releases that met a sure lease of another owner",
-         UNTRUE: "values read", TTL_CHANGED: "a look found the holder's TTL", NOT_GROWN: "fencing tokens",
-         REPLIES: "nonces came back", LOST: "connections", NOT_FREE: "a look found the lock free",
-         VANISHED: "a look found a lock that may be there"}
+         OVERWRITTEN: "overwrites that met a sure lease of another owner", UNTRUE: "values read",
+         TTL_CHANGED: "a look found the holder's TTL", NOT_GROWN: "fencing tokens", REPLIES: "nonces came back",
+         LOST: "connections", NOT_FREE: "a look found the lock free", VANISHED: "a look found a lock that may be there"}
 
 
 class Verdict:
@@ -210,6 +211,24 @@ class Sweep:
         if op.result == 0 and held and held is meant and held.connection == op.connection:
             self.fault(UNTRUE, "0 for the holder: %r" % op, held)
 
+    # ---- overwrites
+
+    def overwrite(self, op, here):
+        """Done for the owner of the lease, and on a free lock; refused to everybody else."""
+        self.verdict.checks["overwrites"] += 1
+        held = self.sure([lease for lease in here if lease is not op.lease], op.start, op.end)
+        if held and held.owner != op.owner:
+            self.verdict.checks["overwrites that met a sure lease of another owner"] += 1
+            if op.result == 1:
+                self.fault(OVERWRITTEN, "%r" % op, held)
+        if op.result == 1:
+            return
+        if not here:
+            self.fault(NOT_FREE, "refused though nobody can have held it: %r" % op)
+        elif held and held is self.key.meant(op) and held.owner == op.owner and (
+                held.connection == op.connection or not self.key.owners.owes(held, op)):
+            self.fault(UNTRUE, "refused to the holder: %r" % op, held)
+
     # ---- reads
 
     def get(self, op, here):
@@ -239,7 +258,7 @@ setattr(Sweep, "del", Sweep.del_)
 
 def fences(key, verdict):
     """Of two leases one behind the other the second has the greater token; each has one and the same."""
-    known = [lease for lease in key.leases if lease.tokens]
+    known = [lease for lease in key.leases if lease.tokens and lease.first is lease]
     starts = sorted(known, key=lambda lease: lease.start)
     ends = sorted(known, key=lambda lease: lease.latest)
     at, greatest = 0, None
@@ -273,15 +292,20 @@ def count(key, verdict):
     for lease in key.leases:
         if not lease.granted:
             continue
+        if lease.op.spelling == "overwrite":
+            counts["overwrites done"] += 1
+            if lease.maybe or lease.first is not lease:
+                continue        # It may be no lease of its own.
+            counts["overwrites that began a lease"] += 1
         counts["grants"] += 1
         counts["grants: " + lease.op.kind] += 1
-        counts["renewed leases that were sure beyond their TTL"] += lease.sure_until > lease.op.end + lease.op.argument * MS
+        counts["renewed leases that were sure beyond their TTL"] += lease.sure_until > lease.op.end + lease.op.ttl()
         counts["grants through pools and other proxies"] += lease.op.kind in ("pool", "other")
-        release = lease.release
+        release, last = lease.last().release, lease.last()
         if release is None:
             counts["grants never released"] += 1
             counts["overruns"] += 1
-        elif release.start > lease.due_most:
+        elif release.start > last.due_most:
             counts["overruns"] += 1
             counts["overruns through pools and other proxies"] += lease.op.kind in ("pool", "other")
             if release.result in (0, 1, SOME):

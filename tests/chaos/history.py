@@ -9,14 +9,15 @@ import json
 import os
 import sys
 
-from causes import AFTER, MOMENT, MS, UNREAD, Causes, merged
+from causes import AFTER, CUTTER, MOMENT, MS, UNREAD, Causes, merged
 import connections
 
 UNTRUE = "an untruthful answer"
 # What an answer means that is no result: nothing was done; or nobody knows.
 UNDONE = "undone"
 UNKNOWN = (connections.UPSTREAM,)
-ACQUIRES = {"set", "setget", "setnx"}
+# What may begin a lease: an overwrite does on a free lock. All of it needs memory.
+GRANTING = {"set", "setget", "setnx", "overwrite"}
 # How long after its client gave it up an operation may still be executed, if nothing is stopped or slow meanwhile.
 AFTERWARDS = 500 * MS
 # Faults that stop nothing: what they hit is over at once.
@@ -34,6 +35,10 @@ class Op:
     def answered(self):
         return self.result is not None and self.result is not UNDONE
 
+    def ttl(self):
+        """What it gives to the lock, in ns."""
+        return (self.argument[0] if isinstance(self.argument, list) else self.argument) * MS
+
     def __repr__(self):
         return "%s.%d %s %s by %s on %s at %.3f ms, for %.3f: %r" % (
             self.process, self.number, self.spelling, self.key, self.owner, self.connection, self.start / MS,
@@ -49,8 +54,9 @@ class History:
         self.wrong = []         # (what, text): found on the way in
         # Of connections: when they ended, and that with the why of their client.
         self.closed, self.ends = {}, {}
-        self.opened, self.proxies = {}, {}      # when and by which process; through which lockward
-        self.nonces, self.unasked, self.last, self.causes = 0, [], 0, None
+        # When and by which process; through which lockward; from which address.
+        self.opened, self.proxies, self.sources = {}, {}, {}
+        self.nonces, self.unasked, self.last, self.causes, self.mode = 0, [], 0, None, None
 
     # ---- reading
 
@@ -101,11 +107,13 @@ class History:
             self.ends.setdefault(said[1], (said[2], said[3], *said[4:5]))
             self.closed.setdefault(said[1], said[2])
         elif what == "o":
-            self.opened[said[1]], self.proxies[said[1]] = (said[2], process), said[3]
+            self.opened[said[1]], self.proxies[said[1]], self.sources[said[1]] = (said[2], process), said[3], said[4]
         elif what == "u":
             self.unasked.append((said[1], said[3]))
         elif what == "k":
             self.keys = said[1]
+        elif what == "m":
+            self.mode = said[1]
         elif what == "f":
             self.faults.append(said[1:])
         elif what == "loss":
@@ -124,7 +132,8 @@ class History:
         holds = merged([(start, end) for kind, start, end, *_ in self.faults if kind not in PASSING] + slow)
         self.slow_starts, self.slow_ends = [start for start, _ in slow], [end for _, end in slow]
         self.hold_starts, self.hold_ends = [start for start, _ in holds], [end for _, end in holds]
-        self.causes = Causes(self.faults, self.looks, lambda time: self.held_until(time, time, AFTER))
+        self.find_cutters()
+        self.causes = Causes(self.faults, self.looks, lambda time: self.held_until(time, time, AFTER), self.mode == "dedicated")
         self.last = max((end for _, end, *_ in self.looks), default=0)
         ops, self.ops = self.ops, []
         for op in ops:
@@ -134,6 +143,13 @@ class History:
             else:
                 self.ops.append(op)
         connections.judge(self)
+
+    def find_cutters(self):
+        """Connections of programs whose lock cycles are cut: to causes.py they go through a lockward of their own."""
+        cutters = {self.sources.get(op.connection) for op in self.ops if op.kind == "cutter"}
+        for connection, source in self.sources.items():
+            if source in cutters:
+                self.proxies[connection] += CUTTER
 
     def stood_until(self, op):
         """When lockward may have seen at the earliest that this operation's connection is over."""
@@ -239,6 +255,8 @@ class History:
             if spelling == "setget" and (reply is None or is_value(reply)):
                 op.seen = reply
                 return int(reply is None)
+        elif spelling == "overwrite" and (reply == "+OK" or isinstance(reply, str) and reply.startswith("-LOCKHELD ")):
+            return int(reply == "+OK")
         elif spelling in ("setnx", "pexpire") and (reply == 0 or reply == 1):
             return reply
         elif spelling == "del" and isinstance(reply, int):
@@ -257,7 +275,7 @@ class History:
     def refused(self, op, reply):
         """Whether the server may have refused it so. What gives up, extends or reads works when its memory is full."""
         return self.causes.refused(reply, op.start, op.end) and not (
-            reply.startswith("-OOM ") and op.spelling not in ACQUIRES)
+            reply.startswith("-OOM ") and op.spelling not in GRANTING)
 
     def strange(self, op):
         self.wrong.append((UNTRUE, "no answer of this kind: %r" % op))

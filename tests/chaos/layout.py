@@ -8,7 +8,7 @@ import actors
 
 CLIENTS = 4                 # processes
 WINDOW = 20.0               # seconds, of all rules
-MAX_HOLD = 2.0              # seconds, where leases are renewed
+MAX_HOLD = actors.RENEWED   # seconds, where leases are renewed
 TTLS = (80, 150, 300)       # milliseconds
 # The rules by name: how an owner is told, how many keys, and what else.
 RULES = {
@@ -47,14 +47,14 @@ def all_keys(cast="chaos"):
     return [key for rule in RULES for key in keys(rule)]
 
 
-# The checker does not know yet what they do: as long as that is so, there are none.
-OVERWRITERS = 0
+# For each process, so that some twentieth of all operations are overwrites.
+OVERWRITERS = 3
 # Programs of each process that have no pool: class, rule, how many.
 ALONE = (
     (actors.Actor, "conn", 1), (actors.Loser, "conn", 1), (actors.Beat, "conn", 1), (actors.Multi, "conn", 1),
     (actors.Actor, "addr", 1), (actors.Actor, "name", 1), (actors.Other, "name", 3), (actors.Beat, "name", 1),
     (actors.Loser, "name", 1), (actors.Multi, "name", 1), (actors.Setnx, "setnx", 1), (actors.Several, "several", 1),
-    (actors.Actor, "renew", 1), (actors.Actor, "left", 1), (actors.Cutter, "cut", 1), (actors.Over, "name", OVERWRITERS),
+    (actors.Kept, "renew", 1), (actors.Actor, "left", 1), (actors.Cutter, "cut", 1), (actors.Over, "name", OVERWRITERS),
 )
 
 

@@ -3,11 +3,15 @@
 A lease is surely held from the end of its granted acquire until the first thing that may have ended it has begun: its own
 release, its TTL counted from the beginning of its acquire, a loss of the server's data, a jump of its clock. It was
 possibly there from the beginning of its acquire until something shows that it was gone.
+
+An overwrite that was done ends what was there and begins a lease with its own value and TTL, whose owner is who sent it.
+Where the lease that it is for was surely there, the two are one lease to the accounting (`first`, `next`): one acquire, and
+what is meant for the first is meant for the last. Where that may be so or not, a release of one may be that of the other.
 """
 import bisect
 
 from causes import AFTER, MS
-from history import FOREVER, UNDONE
+from history import FOREVER, GRANTING, UNDONE
 from owners import Owners
 import layout
 
@@ -20,16 +24,32 @@ LATEST_RENEWAL = 200 * MS
 class Lease:
     """What is known of one acquire that was granted, or whose answer was lost."""
     __slots__ = ("op", "owner", "connection", "granted", "start", "since", "latest", "due_least", "due_most", "due_sure",
-                 "sure_until", "untouched_until", "over_by", "release", "tokens")
+                 "sure_until", "untouched_until", "over_by", "release", "tokens", "first", "next", "maybe")
 
     def __init__(self, op, history):
         self.op, self.owner, self.connection, self.granted = op, op.owner, op.connection, op.result == 1
         self.start, self.latest, self.since = op.start, op.latest, op.latest if op.result == 1 else FOREVER
-        ttl = op.argument * MS
+        ttl = op.ttl()
         self.due_least = self.due_sure = history.sooner(op.start, op.start + ttl - MARGIN)
         self.due_most = history.later(op.start, op.latest + ttl + MARGIN)
         self.sure_until = self.untouched_until = self.over_by = None
         self.release, self.tokens = None, []
+        self.first, self.next, self.maybe = self, None, set()
+
+    def follow(self, before):
+        """It is that lease, overwritten."""
+        before.next, self.first, self.tokens = self, before.first, before.tokens
+        self.connection, self.maybe = before.connection, before.maybe
+
+    def part(self):
+        """What it has become may be another lease, if this one is not sure any more when it is overwritten."""
+        later = self.next
+        while later is not None:
+            later.untouched_until, later.tokens = min(later.untouched_until, self.untouched_until), []
+            later = later.next
+
+    def last(self):
+        return self if self.next is None else self.next.last()
 
     def covers(self, start, end):
         """Whether it was surely held all that time."""
@@ -54,32 +74,40 @@ class Key:
         self.ops = sorted(ops, key=lambda op: op.start)
         self.leases, self.numbers = [], {}
         for op in self.ops:
-            if op.spelling in ("set", "setget", "setnx") and (op.result == 1 or op.result is None):
+            if op.spelling in GRANTING and (op.result == 1 or op.result is None):
                 op.lease = lease = Lease(op, history)
                 self.leases.append(lease)
                 self.numbers[op.process, op.number] = lease
         self.releases = [op for op in self.ops if op.spelling == "del" and op.result is not UNDONE]
-        self.extends = [op for op in self.ops if op.spelling == "pexpire" and op.result not in (0, UNDONE)]
+        self.changes = [op for op in self.ops if op.spelling in ("pexpire", "overwrite") and op.result not in (0, UNDONE)]
         self.find_dues()
         self.find_ends()
         self.owners = Owners(self)
         self.find_gone()
 
     def meant(self, op):
-        """The lease that this release, extend or look is for."""
-        number = op.argument[1] if op.spelling == "pexpire" else op.argument
-        return self.numbers.get((op.process, number)) if number else None
+        """The lease that this release, extend, overwrite or look is for."""
+        number = op.argument[1] if op.spelling in ("pexpire", "overwrite") else op.argument
+        lease = self.numbers.get((op.process, number)) if number else None
+        while lease is not None and lease.next is not None and lease.next.start < op.start:
+            lease = lease.next
+        return lease
 
     # ---- until when
 
     def find_dues(self):
-        """What extends and renewal make of the TTLs."""
-        by_owner = {}
+        """What extends, overwrites and renewal make of the TTLs."""
+        by_owner, given_up = {}, {}
+        for op in reversed(self.releases):
+            given_up[op.process, op.argument] = op.start
         for lease in self.leases:
             by_owner.setdefault(lease.owner, []).append(lease)
             if self.rule == "renew":
                 self.renew(lease)
-        for op in self.extends:
+        for op in self.changes:
+            if op.spelling == "overwrite":
+                self.overwrite(op, by_owner[op.owner], given_up.get((op.process, op.argument[1]), FOREVER))
+                continue
             least = self.history.sooner(op.start, op.start + op.argument[0] * MS - MARGIN)
             most = self.history.later(op.start, op.latest + op.argument[0] * MS + MARGIN)
             meant = self.meant(op)
@@ -95,10 +123,28 @@ class Key:
                     lease.due_sure = min(lease.due_sure, least)
                 lease.due_least, lease.due_most = min(lease.due_least, least), max(lease.due_most, most)
 
+    def overwrite(self, op, mine, given_up):
+        """None of its owner's leases is sure from then on but the one that it makes."""
+        meant, lease = self.meant(op), op.lease
+        if op.result == 1 and meant is not None and meant.owner == op.owner and meant.since <= op.start and (
+                op.latest <= min(meant.due_sure, given_up) and not self.lost(meant, op.latest)):
+            lease.follow(meant)
+        at = bisect.bisect_right(mine, op.latest, key=lambda other: other.start)
+        for other in mine[max(0, at - 40):at]:
+            if other is lease or other.due_most < op.start:
+                continue
+            other.due_sure = min(other.due_sure, max(op.start, other.start))
+            if lease.first is lease:
+                lease.maybe |= {other, *other.maybe}
+
+    def lost(self, lease, until):
+        """Whether the server may have lost it by then."""
+        return any(lease.start <= end and start <= until for start, end in self.history.losses)
+
     def renew(self, lease):
         """What renewal promises: the lock is there as long as its client is, up to MAX_HOLD, and gone a TTL after that. The
         next renewal comes when a third of the TTL is over."""
-        history, op, ttl = self.history, lease.op, lease.op.argument * MS
+        history, op, ttl = self.history, lease.op, lease.op.ttl()
         last = lease.latest + MAX_HOLD
         lease.due_most = history.later(op.start, history.held_until(last, last, AFTER) + ttl + MARGIN)
         if lease.granted and ttl - ttl // 3 >= LATEST_RENEWAL:
@@ -119,12 +165,13 @@ class Key:
             if self.rule == "left":
                 until = min(until, self.history.stood_until(lease.op))
             lease.untouched_until = until
-            lease.sure_until = min(until, lease.release.start) if lease.release else until
+            releases = [one.release for one in (lease, *(other.last() for other in lease.maybe)) if one.release]
+            lease.sure_until = min([until] + [op.start for op in releases])
 
     def find_gone(self):
         """By when each was surely gone: its TTL, or what only happens when nothing is there."""
         gone = [(op.start, op.latest) for op in self.ops
-                if op.spelling in ("set", "setget", "setnx", "del") and op.result == 1
+                if (op.spelling in GRANTING or op.spelling == "del") and op.result == 1
                 or op.spelling == "get" and op.result == 0]
         gone += [(start, end) for start, end, left in self.looks if left == -2]
         gone += self.history.losses

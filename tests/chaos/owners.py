@@ -25,23 +25,25 @@ class Owners:
         for op in key.releases:
             releases.setdefault(op.owner, []).append(op)
         for owner, mine in leases.items():
-            self.unsure[owner] = self.find_unsure(mine, releases.get(owner, []))
+            # A lease that was overwritten is one with what it has become.
+            whole = [lease for lease in mine if lease.next is None]
+            self.unsure[owner] = self.find_unsure(whole, releases.get(owner, []))
             self.cut(owner, mine, releases.get(owner, []))
-            self.owing[owner] = self.find_owing(owner, mine, releases.get(owner, []))
+            self.owing[owner] = self.find_owing(owner, whole, releases.get(owner, []))
 
     def pending(self, lease):
         """Until when the release of this lease may still come."""
         if lease.release is not None:
             return lease.release.latest
-        if not lease.granted:
-            return lease.start      # Nobody releases what he was not told to have got.
+        if not lease.granted or lease.op.spelling == "overwrite" and lease.first is lease:
+            return lease.start      # Nobody releases what he does not know to have got.
         return self.history.deaths.get(lease.op.process, (0, FOREVER))[1]
 
     def find_unsure(self, leases, releases):
         """Spans in which a release may meet another lease of this owner than its own: since a loss of data, a release too
         many or a wait beyond the window, until no release is still to come. And since the server's clock was put back: a lease
         that had just expired then looks as if it had been deleted before its time, and nothing is owed for it."""
-        spans = sorted([(lease.start, self.pending(lease)) for lease in leases if lease.granted]
+        spans = sorted([(lease.first.start, self.pending(lease)) for lease in leases if lease.granted]
                        + [(op.start, op.latest) for op in releases])
         busy, out = [], []
         for start, end in spans:
@@ -91,6 +93,7 @@ class Owners:
                 if lease is not meant and (stray or lease.connection == op.connection):
                     lease.sure_until = min(lease.sure_until, max(op.start, lease.start))
                     lease.untouched_until = min(lease.untouched_until, max(op.start, lease.start))
+                    lease.part()
 
     def find_returned(self, leases, starts):
         """Spans in which the owner may owe for a lease of a connection that was closed, though that one's release has come: it
@@ -115,9 +118,9 @@ class Owners:
         for lease in leases:
             op = lease.release
             if op is not None and op.answered() and lease.granted and op.owner == lease.owner:
-                paid.append((lease.start, op.end, lease))
+                paid.append((lease.first.start, op.end, lease))
             else:
-                events.append((lease.start, 0, lease))
+                events.append((lease.first.start, 0, lease))
         all_debts, open_debts = Chain(self.dropped), Chain(self.dropped)
         for start, kind, what in sorted(events, key=lambda event: event[:2]):
             if kind == 0:
@@ -206,4 +209,5 @@ class Spans:
         older = max(0, at - 20)
         if older and self.latest[older - 1] >= start:
             return True
-        return any(other is not lease and until >= start for _, until, other in self.spans[older:at])
+        return any(until >= start and (other is None or other.first is not lease.first)
+                   for _, until, other in self.spans[older:at])

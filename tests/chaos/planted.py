@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 import checker                          # noqa: E402
 import layout                           # noqa: E402
+import overwritten                      # noqa: E402
 import written                          # noqa: E402
 from harness.checking import Check      # noqa: E402
 from history import History             # noqa: E402
@@ -66,11 +67,12 @@ def nothing(scene):
     """What all others are compared with."""
 
 
-def plant(what):
+def plant(what, count=3, waited=None):
+    """So many times, of which it waits for all or for the first `waited`."""
     def act(scene):
-        scene.tell(do="plant", what=what, count=3)
+        scene.tell(do="plant", what=what, count=count)
         deadline = time.monotonic() + LIMIT
-        while scene.tell(do="count")["counts"].get("planted", 0) < 3:
+        while scene.tell(do="count")["counts"].get("planted", 0) < (waited or count):
             if time.monotonic() > deadline:
                 raise RuntimeError("%s came to nothing" % what)
             time.sleep(0.05)
@@ -161,6 +163,7 @@ REAL = (
     ("plain DEL: the founding bug", nothing, "directly", checker.TOOK_EFFECT),
     ("plain DEL: two holders", nothing, "directly", checker.TWO_HOLDERS),
     ("EXPIRE by a loser", nothing, "directly", checker.TTL_CHANGED),
+    ("plain SET: another's lock overwritten", nothing, "directly", checker.OVERWRITTEN),
     ("debts that nobody remembers", nothing, "forgetful", checker.TOOK_EFFECT),
     ("an acquire that is sent again", plant("retry"), "through", checker.NOT_FREE),
     ("two replies swapped", plant("swap"), "through", checker.REPLIES),
@@ -172,6 +175,9 @@ REAL = (
     ("memory said to be full", plant("full"), "through", checker.UNTRUE),
     ("a sum too small", plant("few"), "through", checker.UNTRUE),
     ("a refused release said to be done", plant("claim"), "through", checker.TOOK_EFFECT),
+    ("an overwrite said to be refused", plant("refuse", 12), "through", checker.UNTRUE),
+    ("a refused overwrite said to be done", plant("pretend", 1000, 20), "through", checker.OVERWRITTEN),
+    ("an overwrite that does nothing", plant("idle", 20), "through", checker.VANISHED),
     ("renewal after expiry", renewed_after_expiry, "through", checker.NOT_FREE),
     ("renewal that does not come", configured("renew = true", "renew = false"), "through", checker.VANISHED),
     ("renewal that does not end", held_for_ever, "through", checker.NOT_FREE),
@@ -193,7 +199,7 @@ def main():
     options = parser.parse_args()
     end_orderly()
     check = Check("planted, seed %d" % options.seed)
-    for name, lines, wanted in written.cases():
+    for name, lines, wanted in [*written.cases(), *overwritten.cases()]:
         if options.only in name:
             check(name, written.found(lines), wanted)
     chosen = [case for case in REAL if options.only in case[0] and not options.written]

@@ -7,7 +7,7 @@ promise a limited number of times, on links in front of lockward.
 
 def make(what, count, shim):
     return {"retry": Retry, "swap": Swap, "double": Double, "drop": Drop, "claim": Claim, "end": End, "away": Away,
-            "few": Few, "deaf": Deaf, "full": Full}[what](count, shim)
+            "few": Few, "deaf": Deaf, "full": Full, "refuse": Refuse, "pretend": Pretend, "idle": Idle}[what](count, shim)
 
 
 class Plant:
@@ -136,6 +136,49 @@ class Full(Releases):
             return data
         self.done()
         return b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+
+class Overwrites(Releases):
+    """Knows which answers are for a SET without NX that was sent alone."""
+
+    def up(self, first, data):
+        alone = data.startswith(b"*5\r\n$3\r\nSET\r\n") and data.count(b"\r\n") == 11
+        (self.asked.add if alone else self.asked.discard)(first)
+        return data
+
+
+class Refuse(Overwrites):
+    """An overwrite that was done is said to be refused."""
+
+    def down(self, first, data):
+        if data != b"+OK\r\n" or first not in self.asked:
+            return data
+        self.done()
+        return b"-LOCKHELD lock 'lock:name:0' is held by another client\r\n"
+
+
+class Pretend(Overwrites):
+    """An overwrite that was refused is said to have been done."""
+
+    def down(self, first, data):
+        if not data.startswith(b"-LOCKHELD ") or first not in self.asked:
+            return data
+        self.done()
+        return b"+OK\r\n"
+
+
+class Idle(Overwrites):
+    """An overwrite does nothing, and is said to have been done."""
+
+    def up(self, first, data):
+        data = super().up(first, data)
+        return b"*2\r\n$4\r\nECHO\r\n$2\r\nOK\r\n" if first in self.asked else data
+
+    def down(self, first, data):
+        if data != b"$2\r\nOK\r\n" or first not in self.asked:
+            return data
+        self.done()
+        return b"+OK\r\n"
 
 
 class Few(Plant):

@@ -12,6 +12,7 @@ nanoseconds, which is one clock for all processes of the machine. It judges noth
     u  connection time frame                                    something came for which nobody asked
     s  time time [pttl ...]     p  time time link               the watcher's: a look at all keys; a ping through a link
     t  time time server-us clock-ns                             the watcher's: the clock of the server, and of the machine
+    m  mode                                                     the harness': of both lockwards
     f  kind time time detail                                    the harness': a fault, from before it until it was over;
                                                                 `fault-without-effect`: [kind, detail]
     loss time time    jump time time ms    dead process time    what of it changes what the server knows and says

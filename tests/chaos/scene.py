@@ -183,6 +183,7 @@ class Scene:
             "keys": layout.all_keys(self.cast)})
 
     def begin(self):
+        self.book.write("m", self.options.mode)
         self.start_watcher()
         for process in range(layout.CLIENTS):
             self.start_client(process)

@@ -208,6 +208,12 @@ def connections():
         opened(-5, proxy="B"), one, [["f", "cut", at(10), at(19), "SA"]], closed(20)), {LOST}
     yield "a connection through that lockward", story(
         opened(-5, proxy="A"), one, [["f", "cut", at(10), at(19), "SA"]], closed(20)), set()
+    through, cycle = [["m", "dedicated"]], fault("cut-bytes", 10, 19)
+    yield "a connection that ends while others' cycles are cut", story(through, opened(-5), one, cycle, closed(20)), {LOST}
+    yield "the same, where connections to the server are shared", story(
+        [["m", "shared"]], opened(-5), one, cycle, closed(20)), set()
+    cutter = [[*line[:4], "cutter", *line[5:]] if line[0] == "b" else line for line in one]
+    yield "the same of a cycle that is cut", story(through, opened(-5), cutter, cycle, closed(20)), set()
     yield "a connection that could not begin", story(opened(0), closed(1, why="refused")), {LOST}
     yield "a connection that could not begin, for the server had just come back", story(
         fault("server-kill", -500, -400), opened(0), closed(1, why="refused")), set()
