@@ -69,7 +69,7 @@ def started_by(top):
 def is_at_work(seen, what, proxy):
     if what == "clients":
         return sum(any(word.endswith("client.py") for word in one.words) for one in seen) >= 4
-    serving = {one.pid: one for one in seen if one.words[0] == proxy}
+    serving = {one.pid: one for one in seen if os.path.realpath(one.words[0]) == os.path.realpath(proxy)}
     upgraded = [one for one in serving.values() if one.parent in serving or one.parent == 1]
     return len(upgraded) > 0
 
