@@ -74,37 +74,71 @@ class Double(Plant):
         return data
 
 
-class Releases(Plant):
-    """Knows which answers are for a DEL that was sent alone."""
+class Instead(Plant):
+    """Where an answer begins with `said` and is to a command that was sent alone and begins with `asked`, another comes."""
+    asked, said, instead = b"*2\r\n$3\r\nDEL\r\n", b":0\r\n", b""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.asked = set()
+        self.waiting = set()
 
     def up(self, first, data):
-        alone = data.startswith(b"*2\r\n$3\r\nDEL\r\n") and data.count(b"\r\n") == 5
-        (self.asked.add if alone else self.asked.discard)(first)
+        # Each argument is two lines, and the first line says how many there are.
+        alone = data.startswith(self.asked) and data.count(b"\r\n") == 1 + 2 * int(data[1:2])
+        (self.waiting.add if alone else self.waiting.discard)(first)
         return data
 
+    def down(self, first, data):
+        # Only that answer, and no other behind it.
+        lines = max(1, self.said.count(b"\r\n"))
+        if first not in self.waiting or not data.startswith(self.said) or data.count(b"\r\n") != lines:
+            return data
+        self.done()
+        return self.instead
 
-class Drop(Releases):
+
+class Drop(Instead):
     """An answer does not come."""
-
-    def down(self, first, data):
-        if data != b":1\r\n" or first not in self.asked:
-            return data
-        self.done()
-        return b""
+    said = b":1\r\n"
 
 
-class Claim(Releases):
+class Claim(Instead):
     """A release that was refused is said to have been done."""
+    instead = b":1\r\n"
 
-    def down(self, first, data):
-        if data != b":0\r\n" or first not in self.asked:
-            return data
-        self.done()
-        return b":1\r\n"
+
+class Away(Instead):
+    """Instead of an answer it says that the server cannot be reached."""
+    instead = b"-UPSTREAM cannot reach the server\r\n"
+
+
+class Full(Instead):
+    """Instead of a refusal it says that the server's memory is full."""
+    instead = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+
+class Overwrites(Instead):
+    """SET without NX."""
+    asked = b"*5\r\n$3\r\nSET\r\n"
+
+
+class Refuse(Overwrites):
+    """An overwrite that was done is said to be refused."""
+    said, instead = b"+OK\r\n", b"-LOCKHELD lock 'lock:name:0' is held by another client\r\n"
+
+
+class Pretend(Overwrites):
+    """An overwrite that was refused is said to have been done."""
+    said, instead = b"-LOCKHELD ", b"+OK\r\n"
+
+
+class Idle(Overwrites):
+    """An overwrite does nothing, and is said to have been done."""
+    said, instead = b"$2\r\nOK\r\n", b"+OK\r\n"
+
+    def up(self, first, data):
+        data = super().up(first, data)
+        return b"*2\r\n$4\r\nECHO\r\n$2\r\nOK\r\n" if first in self.waiting else data
 
 
 class End(Plant):
@@ -116,69 +150,6 @@ class End(Plant):
         self.done()
         first.end(False)
         return b""
-
-
-class Away(Releases):
-    """Instead of an answer it says that the server cannot be reached."""
-
-    def down(self, first, data):
-        if data != b":0\r\n" or first not in self.asked:
-            return data
-        self.done()
-        return b"-UPSTREAM cannot reach the server\r\n"
-
-
-class Full(Releases):
-    """Instead of a refusal it says that the server's memory is full."""
-
-    def down(self, first, data):
-        if data != b":0\r\n" or first not in self.asked:
-            return data
-        self.done()
-        return b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-
-
-class Overwrites(Releases):
-    """Knows which answers are for a SET without NX that was sent alone."""
-
-    def up(self, first, data):
-        alone = data.startswith(b"*5\r\n$3\r\nSET\r\n") and data.count(b"\r\n") == 11
-        (self.asked.add if alone else self.asked.discard)(first)
-        return data
-
-
-class Refuse(Overwrites):
-    """An overwrite that was done is said to be refused."""
-
-    def down(self, first, data):
-        if data != b"+OK\r\n" or first not in self.asked:
-            return data
-        self.done()
-        return b"-LOCKHELD lock 'lock:name:0' is held by another client\r\n"
-
-
-class Pretend(Overwrites):
-    """An overwrite that was refused is said to have been done."""
-
-    def down(self, first, data):
-        if not data.startswith(b"-LOCKHELD ") or first not in self.asked:
-            return data
-        self.done()
-        return b"+OK\r\n"
-
-
-class Idle(Overwrites):
-    """An overwrite does nothing, and is said to have been done."""
-
-    def up(self, first, data):
-        data = super().up(first, data)
-        return b"*2\r\n$4\r\nECHO\r\n$2\r\nOK\r\n" if first in self.asked else data
-
-    def down(self, first, data):
-        if data != b"$2\r\nOK\r\n" or first not in self.asked:
-            return data
-        self.done()
-        return b"+OK\r\n"
 
 
 class Few(Plant):
